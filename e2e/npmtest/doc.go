@@ -1,0 +1,39 @@
+// Package npmtest is an npm registry for tests: it serves package versions that are written as txtar archives in a directory.
+// It is not a model of our own installer: it imports none of our packages, so that it can judge them.
+//
+// # Archives
+//
+// Each package version is one file, NAME_VERSION.txtar, where the slash of a scoped name is written as a plus sign:
+//
+//	is-odd_3.0.1.txtar
+//	@acme+hello_1.0.0.txtar
+//
+// The files of the archive are the files of the package; package.json is required, and its name and version must be those of the file name.
+// The comment at the top of the archive holds directives, one a line. Empty lines and lines that start with # are prose; a line that is neither is an error.
+//
+//	tag: latest next        the dist-tags that point at this version
+//	deprecated: text        the version is deprecated
+//	time: RFC3339           when it was published; else one day after the version before it
+//	integrity: wrong        the sha512 and the shasum of the version document are those of other content
+//	shasum-only             the version document has a shasum and no integrity
+//	corrupt                 the gzip stream is damaged; integrity and shasum are those of the damaged bytes
+//	prefix: NAME            the folder inside the tarball, else package
+//	evil: KIND              a malicious entry is added to the tarball: one of the Evil constants
+//	status: CODE [TIMES]    a request for the tarball gets this status (the first TIMES requests, else all)
+//	drop-after: N [TIMES]   the connection is closed after N bytes of the tarball (the first TIMES requests, else all)
+//	hang                    a request for the tarball is never answered
+//	packument-status: CODE  a request for the package's document gets this status
+//	token: SECRET           every document and tarball of the package needs this bearer token
+//
+// The tag latest belongs to the version that asks for it, else to the highest version that is not a prerelease, else to the highest of all.
+//
+// # Paths
+//
+//	/NAME                          all versions; abbreviated where the Accept header asks for it
+//	/NAME/VERSION, /NAME/TAG       one version
+//	/NAME/-/BASE-VERSION.tgz       a tarball
+//	/-/package/NAME/dist-tags      the dist-tags
+//	/-/ping                        an empty object
+//	/files/ARCHIVE.tgz             the tarball of ARCHIVE.txtar in the directory or in its folder files, whose packages no document mentions
+//	/redirect/PATH                 a redirect to /PATH
+package npmtest
