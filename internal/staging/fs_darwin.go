@@ -1,0 +1,31 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// renameNoReplace is errors.ErrUnsupported where the filesystem cannot.
+func renameNoReplace(oldpath, newpath string) error {
+	err := unix.RenamexNp(oldpath, newpath, unix.RENAME_EXCL)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP):
+		return errors.ErrUnsupported
+	}
+	return &os.LinkError{Op: "rename", Old: oldpath, New: newpath, Err: err}
+}
+
+// identity is the inode and when it was born. The number alone does not do:
+// some filesystems give it out again at once.
+func identity(path string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return "", &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return fmt.Sprintf("inode %d born %d.%09d", st.Ino, st.Btim.Sec, st.Btim.Nsec), nil
+}

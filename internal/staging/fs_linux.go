@@ -1,0 +1,36 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// renameNoReplace is errors.ErrUnsupported where kernel or filesystem cannot.
+func renameNoReplace(oldpath, newpath string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, oldpath, unix.AT_FDCWD, newpath, unix.RENAME_NOREPLACE)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP):
+		return errors.ErrUnsupported
+	}
+	return &os.LinkError{Op: "rename", Old: oldpath, New: newpath, Err: err}
+}
+
+// identity is the inode and when it was born. The number alone does not do: it
+// is given out again at once. The device is left out, for its number may
+// change when the machine starts again, which is when a journal matters.
+func identity(path string) (string, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st)
+	if err != nil {
+		return "", &os.PathError{Op: "statx", Path: path, Err: err}
+	}
+	if st.Mask&unix.STATX_BTIME == 0 {
+		return fmt.Sprintf("inode %d", st.Ino), nil
+	}
+	return fmt.Sprintf("inode %d born %d.%09d", st.Ino, st.Btime.Sec, st.Btime.Nsec), nil
+}

@@ -1,0 +1,41 @@
+//go:build unix
+
+package staging
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// ephemeral is never true: unix systems do not lock files that others read.
+func ephemeral(error) bool { return false }
+
+// syncDir syncs a directory. Filesystems that cannot, say so in several ways,
+// and there is nothing to be done about it.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EBADF) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
+// cannotLink tells the refusals that mean "no hard link here" from failures.
+func cannotLink(err error) bool {
+	for _, no := range []syscall.Errno{
+		syscall.EXDEV, syscall.EPERM, syscall.EMLINK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.ENOSYS,
+	} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherFilesystem is true when a rename was refused for that reason.
+func otherFilesystem(err error) bool { return errors.Is(err, syscall.EXDEV) }
