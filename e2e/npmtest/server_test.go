@@ -434,3 +434,43 @@ func TestBadArchives(t *testing.T) {
 		t.Error("an absent directory is no error")
 	}
 }
+
+// TestSharedRegistry holds the packages that the program's own tests use to the format.
+func TestSharedRegistry(t *testing.T) {
+	s, err := New("../testdata/registry")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for path, want := range map[string]map[string]string{
+		"/is-number":  {"latest": "7.0.0"},
+		"/@acme/pre":  {"latest": "1.0.0", "next": "2.0.0-rc.1"},
+		"/@acme/old":  {"latest": "1.0.0"},
+		"/@acme/late": {"latest": "2.0.0"},
+	} {
+		if diff := cmp.Diff(want, decode(t, get(t, s.URL()+path).body).Tags); diff != "" {
+			t.Errorf("%s: tags (-want +got)\n%s", path, diff)
+		}
+	}
+	for name, releases := range s.content.packages {
+		for _, r := range releases {
+			if r.directives.evil == EvilHuge {
+				continue
+			}
+			if data := r.build().data; !r.directives.corrupt && len(entries(t, data)) != len(r.files)+evilEntries(r.directives.evil) {
+				t.Errorf("%s@%s: the tarball has the entries %q", name, r.version, entries(t, data))
+			}
+		}
+	}
+}
+
+func evilEntries(kind string) int {
+	switch kind {
+	case "":
+		return 0
+	case EvilSymlink, EvilCaseCollision:
+		return 2
+	default:
+		return 1
+	}
+}
