@@ -1,0 +1,253 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+)
+
+// Syntax is what must be known of one of our commands, or of a verb of it, to
+// tell its flags from its arguments. The program derives it from its command
+// definitions, so nothing is written down twice.
+type Syntax struct {
+	// Names are the name and then its aliases.
+	Names []string
+	// Summary is one line for the launcher's help, which leaves out a command
+	// without one.
+	Summary string
+	Flags   []Flag
+	// Verbs are the commands below this one. A command that has any passes
+	// everything from an unknown verb on as it is.
+	Verbs []Syntax
+}
+
+// Flag is one flag of a command.
+type Flag struct {
+	// Names are without dashes.
+	Names []string
+	// Value tells that the next word is the flag's value.
+	Value bool
+}
+
+// Invocation is one of our commands with its words in order.
+type Invocation struct {
+	Global Global
+	// Profile is what a command with a --profile flag acts on: the flag's
+	// value, else $DSH_PROFILE, else the default. It is empty for a command
+	// without that flag.
+	Profile string
+	// Implied tells that the command line did not name Profile.
+	Implied bool
+	// Args is the command, its flags, its verb, the verb's flags and then the
+	// arguments, behind a "--" where one of them looks like a flag. A --profile
+	// is still there. What is meant for Global is gone.
+	Args []string
+}
+
+// Arrange puts the words of the command in the order that urfave/cli needs,
+// which stops looking for flags at the first argument. Flags count wherever
+// they stand, up to a "--"; each goes to the verb when the verb has it, else to
+// the command above that has it. A flag that nobody has stays in front of the
+// arguments, for the command to refuse. The options of our own that stand
+// before the profile on other command lines are understood anywhere here.
+//
+// Within one command a flag name must take a value in every verb or in none,
+// since it may stand before the verb. An error is always a *[UsageError].
+func (o Own) Arrange(commands []Syntax) (Invocation, error) {
+	a := arranger{options: parser{globals: o.globals}}
+	inv, err := a.arrange(o, commands)
+	if err != nil {
+		return Invocation{}, withGlobal(err, a.options.globals.over(o.Global))
+	}
+	return inv, nil
+}
+
+type arranger struct {
+	options   parser // of which only globals and profile are used
+	path      []*Syntax
+	typed     []string // the words that chose path
+	flags     []typedFlag
+	arguments []string
+}
+
+type typedFlag struct {
+	names []string // more than one for "-Dw"
+	words []string
+}
+
+func (a *arranger) arrange(o Own, commands []Syntax) (Invocation, error) {
+	command := findSyntax(commands, o.Args[0])
+	if command == nil {
+		return Invocation{Global: o.Global, Args: o.Args}, nil
+	}
+	a.path, a.typed = []*Syntax{command}, o.Args[:1:1]
+	if err := a.sort(o.Args[1:]); err != nil {
+		return Invocation{}, err
+	}
+
+	inv := Invocation{Global: a.options.globals.over(o.Global), Args: a.words()}
+	help := slices.ContainsFunc(a.flags, func(f typedFlag) bool { return f.has("help") || f.has("h") })
+	if help {
+		return inv, nil
+	}
+	if slices.ContainsFunc(a.path, func(s *Syntax) bool { return s.flag("profile") != nil }) {
+		inv.Profile, inv.Implied = o.implied, true
+		if a.options.profile.given {
+			inv.Profile, inv.Implied = a.options.profile.value, false
+		}
+		if err := checkProfile(inv.Profile); err != nil {
+			return Invocation{}, err
+		}
+	}
+	if a.typed[0] == "plugin" && len(a.typed) == 1 && len(a.arguments) == 0 {
+		return Invocation{}, usagef("plugin needs pnpm arguments to forward (e.g. add <package>)")
+	}
+	return inv, nil
+}
+
+// sort tells verbs, flags and arguments apart.
+func (a *arranger) sort(words []string) error {
+	for len(words) > 0 {
+		word := words[0]
+		if word == "--" {
+			a.arguments = append(a.arguments, words[1:]...)
+			return nil
+		}
+		if len(word) > 1 && word[0] == '-' {
+			var err error
+			if words, err = a.takeFlag(words); err != nil {
+				return err
+			}
+			continue
+		}
+		if leaf := a.leaf(); len(leaf.Verbs) > 0 {
+			verb := findSyntax(leaf.Verbs, word)
+			if verb == nil {
+				a.arguments = words
+				return nil
+			}
+			a.path, a.typed = append(a.path, verb), append(a.typed, word)
+		} else {
+			a.arguments = append(a.arguments, word)
+		}
+		words = words[1:]
+	}
+	return nil
+}
+
+// takeFlag takes one flag, and its value where it has one, off the front of
+// words and returns what is left.
+func (a *arranger) takeFlag(words []string) ([]string, error) {
+	if o, value, inline := findOption(words[0]); o != nil && o.ours {
+		return a.options.takeOption(o, value, inline, words)
+	}
+	dashed, value, inline := strings.Cut(words[0], "=")
+	f := typedFlag{names: []string{strings.TrimPrefix(strings.TrimPrefix(dashed, "-"), "-")}, words: words[:1:1]}
+	flag := a.flag(f.names[0])
+	if letters := a.letters(dashed); flag == nil && letters != nil {
+		f.names = letters
+		flag = a.flag(letters[len(letters)-1])
+	}
+	rest := words[1:]
+	if flag != nil && flag.Value && !inline {
+		if len(rest) == 0 {
+			if flag.has("profile") {
+				return nil, missingValue("--profile <name>")
+			}
+			return nil, missingValue(dashed + " <value>")
+		}
+		value = rest[0]
+		f.words, rest = words[:2:2], rest[1:]
+	}
+	if flag != nil && flag.has("profile") {
+		if err := a.options.profile.set("--profile <name>", "a profile", value); err != nil {
+			return nil, err
+		}
+	}
+	a.flags = append(a.flags, f)
+	return rest, nil
+}
+
+// letters are the flags in a word like "-Dw", nil when it is no such word.
+func (a *arranger) letters(word string) []string {
+	if strings.HasPrefix(word, "--") || len(word) < 3 {
+		return nil
+	}
+	letters := strings.Split(word[1:], "")
+	for i, letter := range letters {
+		flag := a.flag(letter)
+		if flag == nil || flag.Value && i < len(letters)-1 {
+			return nil
+		}
+	}
+	return letters
+}
+
+// words are the command line in order.
+func (a *arranger) words() []string {
+	at := make([][]string, len(a.path)) // the flags behind each word of the path
+	for _, f := range a.flags {
+		level := len(a.path) - 1
+		for l := level; l >= 0; l-- {
+			if a.path[l].flag(f.names[0]) != nil {
+				level = l
+				break
+			}
+		}
+		at[level] = append(at[level], f.words...)
+	}
+	var words []string
+	for i, word := range a.typed {
+		words = append(append(words, word), at[i]...)
+	}
+	if slices.ContainsFunc(a.arguments, func(arg string) bool { return len(arg) > 1 && arg[0] == '-' }) {
+		words = append(words, "--")
+	}
+	return append(words, a.arguments...)
+}
+
+func (a *arranger) leaf() *Syntax { return a.path[len(a.path)-1] }
+
+// flag finds a flag by name: of the verb, of the commands above it, or of the
+// verbs below, one of which may still come.
+func (a *arranger) flag(name string) *Flag {
+	for _, s := range slices.Backward(a.path) {
+		if f := s.flag(name); f != nil {
+			return f
+		}
+	}
+	return a.leaf().flagBelow(name)
+}
+
+func (s *Syntax) flag(name string) *Flag {
+	for i := range s.Flags {
+		if s.Flags[i].has(name) {
+			return &s.Flags[i]
+		}
+	}
+	return nil
+}
+
+func (s *Syntax) flagBelow(name string) *Flag {
+	for i := range s.Verbs {
+		verb := &s.Verbs[i]
+		if f := verb.flag(name); f != nil {
+			return f
+		}
+		if f := verb.flagBelow(name); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (f *Flag) has(name string) bool     { return slices.Contains(f.Names, name) }
+func (f typedFlag) has(name string) bool { return slices.Contains(f.names, name) }
+
+func findSyntax(list []Syntax, name string) *Syntax {
+	for i := range list {
+		if slices.Contains(list[i].Names, name) {
+			return &list[i]
+		}
+	}
+	return nil
+}

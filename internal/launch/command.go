@@ -1,0 +1,108 @@
+package launch
+
+import "slices"
+
+// DefaultProfile is the profile that dumps and our own commands act on when
+// neither the command line nor $DSH_PROFILE names one.
+const DefaultProfile = "default"
+
+// The environment variables that Parse asks for.
+const (
+	profileVariable      = "DSH_PROFILE"
+	installationVariable = "DSH_INSTALLATION"
+)
+
+// Command is what one command line asks for: Help, Version, Boot, Dump or Own.
+type Command interface{ command() }
+
+// Help asks for the launcher's help on stdout and exit code 0.
+type Help struct{}
+
+// Version asks for the version alone on stdout and exit code 0.
+type Version struct{}
+
+// Boot starts a profile.
+type Boot struct {
+	Launch
+	// Args belong to the app, word for word.
+	Args []string
+}
+
+// Dump prints the composed configuration of a profile instead of booting it.
+type Dump struct {
+	Launch
+	Kind DumpKind
+}
+
+// Own is one of our commands, not yet in order: see [Own.Arrange].
+type Own struct {
+	Global Global
+	// Args is the command line from the command's name on, as it was typed.
+	Args    []string
+	globals globals
+	implied string // the profile to act on where Args name none
+}
+
+func (Help) command()    {}
+func (Version) command() {}
+func (Boot) command()    {}
+func (Dump) command()    {}
+func (Own) command()     {}
+
+// Launch is what boots and dumps have in common.
+type Launch struct {
+	// Profile is never empty and never a spelling of "desktop". Whether it can
+	// be a directory's name is for the profile package to say.
+	Profile string
+	// Implied tells that the command line named no profile and Profile is
+	// $DSH_PROFILE or the default.
+	Implied bool
+	// FromDefault is the template of --from-default-profile, "" without it.
+	FromDefault string
+	// Patches are the paths of --patch in order, none of them empty.
+	Patches []string
+	Global  Global
+}
+
+// Global is what the options of our own say; they go with any command.
+type Global struct {
+	// Installation is the directory that holds the harness, from
+	// --installation or else $DSH_INSTALLATION; "" is the embedded one.
+	Installation string
+	// JSON asks for results and errors as one JSON document on stdout.
+	JSON bool
+}
+
+// DumpKind says which dump is asked for.
+type DumpKind uint8
+
+// The dumps.
+const (
+	Config        DumpKind = iota // every layer
+	DefaultConfig                 // the bundles' layers only; never with patches
+	ConfigSchema                  // the JSON Schema of the configuration
+)
+
+// String is the launcher option that asks for the dump.
+func (k DumpKind) String() string {
+	switch k {
+	case DefaultConfig:
+		return "--dump-default-config"
+	case ConfigSchema:
+		return "--dump-config-schema"
+	default:
+		return "--dump-config"
+	}
+}
+
+// IsCommand tells whether name, as the first word of a command line, is one of
+// our commands and not the name of a profile. A profile that has such a name
+// is booted with --profile. The list holds the names of later commands too, so
+// that no profile stops booting when they come.
+func IsCommand(name string) bool {
+	return slices.Contains(commands, name)
+}
+
+var commands = []string{
+	"plugin", "profile", "config", "store", "trust", "mcp", "skills", "agent-plugin", "catalog", "installation", "completion",
+}
