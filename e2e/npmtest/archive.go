@@ -136,6 +136,25 @@ func parseArchive(base string, data []byte) (*release, error) {
 	return r, nil
 }
 
+// Unpack writes the files of an archive into dir, which is made when it does not exist: a package as its author has it on disk.
+func Unpack(archive, dir string) error {
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		return err
+	}
+	_, files := parseTxtar(data)
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.data, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func splitBase(base string) (name, version string, err error) {
 	i := strings.LastIndexByte(base, '_')
 	if i <= 0 || i == len(base)-1 {

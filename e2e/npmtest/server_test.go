@@ -405,6 +405,21 @@ func TestReload(t *testing.T) {
 	}
 }
 
+func TestUnpack(t *testing.T) {
+	dir := writeArchives(t, map[string]string{"a_1.0.0": pkg("evil: device", "a", "1.0.0") + "-- lib/x.js --\nx\n"})
+	out := filepath.Join(t.TempDir(), "new", "a")
+	if err := Unpack(filepath.Join(dir, "a_1.0.0.txtar"), out); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(out, "lib", "x.js"))
+	if err != nil || string(got) != "x\n" {
+		t.Errorf("lib/x.js is %q, error %v", got, err)
+	}
+	if err := Unpack(filepath.Join(dir, "absent.txtar"), out); err == nil {
+		t.Error("an absent archive is no error")
+	}
+}
+
 func TestBadArchives(t *testing.T) {
 	for _, c := range []struct{ base, text, want string }{
 		{"noversion", pkg("", "noversion", "1.0.0"), "not NAME_VERSION.txtar"},
