@@ -1,0 +1,3 @@
+package compose
+
+type node struct{ shared bool }
