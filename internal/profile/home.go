@@ -1,0 +1,102 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Home is the directory that holds everything dsh keeps for one user. Its
+// methods name the places in it; none of them touches the disk.
+type Home struct{ dir string }
+
+// ResolveHome finds the home as the reference launcher does: explicit when it
+// is not blank, else DSH_HOME when it is not blank, else ~/.dsh. A leading ~,
+// ~/ or ~\ is the user's home directory, and the result is absolute.
+func ResolveHome(explicit string, getenv func(string) string) (Home, error) {
+	chosen := "~/.dsh"
+	for _, candidate := range []string{explicit, getenv("DSH_HOME")} {
+		if strings.TrimSpace(candidate) != "" {
+			chosen = candidate
+			break
+		}
+	}
+	if rest, tilde := cutTilde(chosen); tilde {
+		user, err := userHome(getenv)
+		if err != nil {
+			return Home{}, fmt.Errorf("finding the dsh home %q: %w", chosen, err)
+		}
+		chosen = filepath.Join(user, rest)
+	}
+	dir, err := filepath.Abs(chosen)
+	if err != nil {
+		return Home{}, fmt.Errorf("finding the dsh home %q: %w", chosen, err)
+	}
+	return Home{dir}, nil
+}
+
+// cutTilde splits a leading ~ off. Both separators count on every system, as
+// in the reference; "~user" is an ordinary name.
+func cutTilde(path string) (rest string, ok bool) {
+	if path == "~" {
+		return "", true
+	}
+	if strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
+		return path[2:], true
+	}
+	return "", false
+}
+
+func userHome(getenv func(string) string) (string, error) {
+	name := "HOME"
+	if runtime.GOOS == "windows" {
+		name = "USERPROFILE"
+	}
+	if dir := getenv(name); dir != "" {
+		return dir, nil
+	}
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return "", errors.New("neither DSH_HOME nor " + name + " is set")
+	}
+	return dir, nil
+}
+
+// Dir is the home itself, absolute.
+func (h Home) Dir() string { return h.dir }
+
+// Path is a place under the home, as dshHomePath gives it to configuration.
+func (h Home) Path(elem ...string) string {
+	return filepath.Join(append([]string{h.dir}, elem...)...)
+}
+
+// PatchPath is the user's patch layer for every profile. It may not exist.
+func (h Home) PatchPath() string { return h.Path("cordis.patch.yml") }
+
+// EnvPath is the home's environment layer. It may not exist.
+func (h Home) EnvPath() string { return h.Path(".env") }
+
+// ProfilesDir holds one directory for each profile, and the staging and
+// backup directories of a replacement while it runs.
+func (h Home) ProfilesDir() string { return h.Path("profiles") }
+
+// ProfileDir is the directory of one profile.
+func (h Home) ProfileDir(name Name) string { return h.Path("profiles", name.text) }
+
+// StoreDir holds every package version once, shared by all profiles.
+func (h Home) StoreDir() string { return h.Path("store", "v1") }
+
+// PluginDataDir is what agent plugins of a profile keep across updates; each
+// has a directory in it.
+func (h Home) PluginDataDir(name Name) string { return h.Path("plugin-data", name.text) }
+
+// InstallationsDir holds the Node.js harness runtimes that dsh installed.
+func (h Home) InstallationsDir() string { return h.Path("installations") }
+
+// StateDir is what dsh remembers about one profile: journal, generations, lock
+// and replaced profiles. It is outside the profile so that a profile can be
+// copied as it is.
+func (h Home) StateDir(name Name) string { return h.Path("state", name.text) }

@@ -1,0 +1,282 @@
+package profile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func set(kind DependencyKind, name, spec string) func(*Manifest) {
+	return func(m *Manifest) { m.SetDependency(kind, name, spec) }
+}
+
+func remove(name string) func(*Manifest) {
+	return func(m *Manifest) { m.RemoveDependency(name) }
+}
+
+func bundles(names ...string) func(*Manifest) {
+	return func(m *Manifest) { m.SetBundles(names) }
+}
+
+// editTests gives the whole text before and after one edit. Each edit, made
+// twice, must give the same as once.
+var editTests = []struct {
+	name   string
+	before string
+	edit   func(*Manifest)
+	after  string
+}{
+	{
+		"an empty section gets lines",
+		"{\n  \"dependencies\": {},\n  \"n\": 1.0\n}\n",
+		set(Dependencies, "a", "^1.0.0"),
+		"{\n  \"dependencies\": {\n    \"a\": \"^1.0.0\"\n  },\n  \"n\": 1.0\n}\n",
+	},
+	{
+		"an empty section with a blank in it",
+		"{\n  \"dependencies\": {\n  }\n}",
+		set(Dependencies, "a", "1"),
+		"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  }\n}",
+	},
+	{
+		"sorted: first, with tabs",
+		"{\n\t\"dependencies\": {\n\t\t\"b\": \"1\",\n\t\t\"c\": \"1\"\n\t}\n}\n",
+		set(Dependencies, "a", "2"),
+		"{\n\t\"dependencies\": {\n\t\t\"a\": \"2\",\n\t\t\"b\": \"1\",\n\t\t\"c\": \"1\"\n\t}\n}\n",
+	},
+	{
+		"sorted: in the middle, four spaces",
+		"{\n    \"dependencies\": {\n        \"a\": \"1\",\n        \"c\": \"1\"\n    }\n}\n",
+		set(Dependencies, "b", "2"),
+		"{\n    \"dependencies\": {\n        \"a\": \"1\",\n        \"b\": \"2\",\n        \"c\": \"1\"\n    }\n}\n",
+	},
+	{
+		"sorted: last, CRLF",
+		"{\r\n  \"dependencies\": {\r\n    \"a\": \"1\"\r\n  }\r\n}\r\n",
+		set(Dependencies, "b", "2"),
+		"{\r\n  \"dependencies\": {\r\n    \"a\": \"1\",\r\n    \"b\": \"2\"\r\n  }\r\n}\r\n",
+	},
+	{
+		"CRLF, empty section",
+		"{\r\n  \"dependencies\": {}\r\n}",
+		set(Dependencies, "b", "2"),
+		"{\r\n  \"dependencies\": {\r\n    \"b\": \"2\"\r\n  }\r\n}",
+	},
+	{
+		"not sorted: at the end",
+		"{\n  \"dependencies\": {\n    \"z\": \"1\",\n    \"b\": \"1\"\n  }\n}\n",
+		set(Dependencies, "a", "2"),
+		"{\n  \"dependencies\": {\n    \"z\": \"1\",\n    \"b\": \"1\",\n    \"a\": \"2\"\n  }\n}\n",
+	},
+	{
+		"blank lines stay and are not copied",
+		"{\n  \"dependencies\": {\n\n    \"a\": \"1\",\n\n    \"c\": \"1\"\n\n  }\n}\n",
+		set(Dependencies, "d", "2"),
+		"{\n  \"dependencies\": {\n\n    \"a\": \"1\",\n\n    \"c\": \"1\",\n    \"d\": \"2\"\n\n  }\n}\n",
+	},
+	{
+		"a new spec changes only the spec",
+		"{\"dependencies\" : { \"a\":\"1\" , \"b\" :\"1\" }, \"big\": 12345678901234567890, \"e\": 1e3}",
+		set(Dependencies, "b", "2"),
+		"{\"dependencies\" : { \"a\":\"1\" , \"b\" :\"2\" }, \"big\": 12345678901234567890, \"e\": 1e3}",
+	},
+	{
+		"the same spec spelled otherwise is left alone",
+		"{\"dependencies\":{\"a\":\"\\u0031\"}}",
+		set(Dependencies, "a", "1"),
+		"{\"dependencies\":{\"a\":\"\\u0031\"}}",
+	},
+	{
+		"one line, compact",
+		"{\"dependencies\":{\"a\":\"1\"}}",
+		set(Dependencies, "b", "2"),
+		"{\"dependencies\":{\"a\":\"1\",\"b\":\"2\"}}",
+	},
+	{
+		"one line, spaced",
+		"{ \"dependencies\": {} }\n",
+		set(Dependencies, "b", "2"),
+		"{ \"dependencies\": { \"b\": \"2\" } }\n",
+	},
+	{
+		"a section on one line in a file of lines stays on it",
+		"{\n  \"dependencies\": {\"a\": \"1\"}\n}\n",
+		set(Dependencies, "b", "2"),
+		"{\n  \"dependencies\": {\"a\": \"1\", \"b\": \"2\"}\n}\n",
+	},
+	{
+		"no section yet: after the other ones",
+		"{\n  \"dependencies\": {},\n  \"dsh\": {}\n}\n",
+		set(DevDependencies, "a", "1"),
+		"{\n  \"dependencies\": {},\n  \"devDependencies\": {\n    \"a\": \"1\"\n  },\n  \"dsh\": {}\n}\n",
+	},
+	{
+		"no section at all: at the end",
+		"{\n  \"name\": \"x\"\n}\n",
+		set(Dependencies, "a", "1"),
+		"{\n  \"name\": \"x\",\n  \"dependencies\": {\n    \"a\": \"1\"\n  }\n}\n",
+	},
+	{
+		"nothing at all",
+		"{}",
+		set(Dependencies, "@s/a", "npm:b@<2 & >1"),
+		"{\n  \"dependencies\": {\n    \"@s/a\": \"npm:b@<2 & >1\"\n  }\n}",
+	},
+	{
+		"a null section becomes one",
+		"{\n  \"dependencies\": null\n}\n",
+		set(Dependencies, "a", "1"),
+		"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  }\n}\n",
+	},
+	{
+		"moving between sections",
+		"{\n  \"dependencies\": {\n    \"a\": \"1\",\n    \"b\": \"1\"\n  },\n  \"devDependencies\": {\n    \"c\": \"1\"\n  }\n}\n",
+		set(Dependencies, "c", "2"),
+		"{\n  \"dependencies\": {\n    \"a\": \"1\",\n    \"b\": \"1\",\n    \"c\": \"2\"\n  }\n}\n",
+	},
+	{
+		"remove the first",
+		"{\n\t\"dependencies\": {\n\t\t\"a\": \"1\",\n\t\t\"b\": \"1\"\n\t}\n}\n",
+		remove("a"),
+		"{\n\t\"dependencies\": {\n\t\t\"b\": \"1\"\n\t}\n}\n",
+	},
+	{
+		"remove the last",
+		"{\n  \"dependencies\": {\n    \"a\": \"1\",\n    \"b\": \"1\"\n  }\n}\n",
+		remove("b"),
+		"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  }\n}\n",
+	},
+	{
+		"remove the only one",
+		"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  }\n}\n",
+		remove("a"),
+		"{\n  \"dependencies\": {}\n}\n",
+	},
+	{
+		"remove the only one of a section that a new profile does not have",
+		"{\n  \"dependencies\": {},\n  \"optionalDependencies\": {\n    \"a\": \"1\"\n  }\n}\n",
+		remove("a"),
+		"{\n  \"dependencies\": {}\n}\n",
+	},
+	{
+		"remove one that is written twice",
+		"{\"dependencies\":{\"a\":\"1\",\"b\":\"1\",\"a\":\"2\"}}",
+		remove("a"),
+		"{\"dependencies\":{\"b\":\"1\"}}",
+	},
+	{
+		"remove what is not there",
+		"{\"dependencies\":{\"b\":\"1\"} ,\"x\" : [ ] }",
+		remove("a"),
+		"{\"dependencies\":{\"b\":\"1\"} ,\"x\" : [ ] }",
+	},
+	{
+		"add a bundle, as the template writes the list",
+		"{\n  \"dsh\": {\n    \"profile\": {\n      \"bundles\": [\n        \"a\"\n      ],\n      \"x\": 1.50\n    }\n  }\n}\n",
+		bundles("a", "b"),
+		"{\n  \"dsh\": {\n    \"profile\": {\n      \"bundles\": [\n        \"a\",\n        \"b\"\n      ],\n      \"x\": 1.50\n    }\n  }\n}\n",
+	},
+	{
+		"remove a bundle, tabs and CRLF",
+		"{\r\n\t\"dsh\": {\r\n\t\t\"profile\": {\r\n\t\t\t\"bundles\": [\r\n\t\t\t\t\"a\",\r\n\t\t\t\t\"b\"\r\n\t\t\t]\r\n\t\t}\r\n\t}\r\n}",
+		bundles("b"),
+		"{\r\n\t\"dsh\": {\r\n\t\t\"profile\": {\r\n\t\t\t\"bundles\": [\r\n\t\t\t\t\"b\"\r\n\t\t\t]\r\n\t\t}\r\n\t}\r\n}",
+	},
+	{
+		"a list on one line stays on it",
+		"{\n  \"dsh\": {\"profile\": {\"bundles\": [\"a\"]}}\n}\n",
+		bundles("a", "b", "c"),
+		"{\n  \"dsh\": {\"profile\": {\"bundles\": [\"a\", \"b\", \"c\"]}}\n}\n",
+	},
+	{
+		"a compact list stays compact",
+		"{\"dsh\":{\"profile\":{\"bundles\":[\"a\"]}}}",
+		bundles("a", "b"),
+		"{\"dsh\":{\"profile\":{\"bundles\":[\"a\",\"b\"]}}}",
+	},
+	{
+		"a spaced list stays spaced",
+		"{\n  \"dsh\": { \"profile\": { \"bundles\": [ \"a\", \"b\" ] } }\n}\n",
+		bundles("a", "b", "c"),
+		"{\n  \"dsh\": { \"profile\": { \"bundles\": [ \"a\", \"b\", \"c\" ] } }\n}\n",
+	},
+	{
+		"the last bundle goes",
+		"{\n  \"dsh\": {\n    \"profile\": {\n      \"bundles\": [\n        \"a\"\n      ]\n    }\n  }\n}\n",
+		bundles(),
+		"{\n  \"dsh\": {\n    \"profile\": {\n      \"bundles\": []\n    }\n  }\n}\n",
+	},
+	{
+		"missing sections are made",
+		"{\n  \"name\": \"x\"\n}\n",
+		bundles("a"),
+		"{\n  \"name\": \"x\",\n  \"dsh\": {\n    \"profile\": {\n      \"bundles\": [\n        \"a\"\n      ]\n    }\n  }\n}\n",
+	},
+	{
+		"missing sections are made in one line",
+		"{\"name\":\"x\"}",
+		bundles("a", "b"),
+		"{\"name\":\"x\",\"dsh\":{\"profile\":{\"bundles\":[\"a\",\"b\"]}}}",
+	},
+	{
+		"bundles come before patchReload; null sections count as missing",
+		"{\n  \"dsh\": {\n    \"bundle\": null,\n    \"profile\": {\n      \"patchReload\": \"live\"\n    }\n  }\n}\n",
+		bundles("a"),
+		"{\n  \"dsh\": {\n    \"bundle\": null,\n    \"profile\": {\n      \"bundles\": [\n        \"a\"\n      ],\n      \"patchReload\": \"live\"\n    }\n  }\n}\n",
+	},
+	{
+		"a null profile",
+		"{\n  \"dsh\": {\n    \"profile\": null\n  }\n}\n",
+		bundles("a"),
+		"{\n  \"dsh\": {\n    \"profile\": {\n      \"bundles\": [\n        \"a\"\n      ]\n    }\n  }\n}\n",
+	},
+	{
+		"the same list is left alone, however it is laid out",
+		"{\"dsh\":{\"profile\":{\"bundles\":[\n\"\\u0061\" , \"b\"]}}}",
+		bundles("a", "b"),
+		"{\"dsh\":{\"profile\":{\"bundles\":[\n\"\\u0061\" , \"b\"]}}}",
+	},
+}
+
+func TestEdit(t *testing.T) {
+	for _, test := range editTests {
+		t.Run(test.name, func(t *testing.T) {
+			m := mustParse(t, test.before)
+			test.edit(m)
+			if diff := cmp.Diff(strings.Split(test.after, "\n"), strings.Split(string(m.Bytes()), "\n")); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			test.edit(m)
+			if diff := cmp.Diff(test.after, string(m.Bytes())); diff != "" {
+				t.Errorf("the second time (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUndo(t *testing.T) {
+	for _, text := range []string{
+		"{\n  \"dependencies\": {},\n  \"dsh\": {\n    \"profile\": {\n      \"bundles\": [\n        \"b\"\n      ]\n    }\n  }\n}\n",
+		"{\n\t\"dependencies\": {\n\t\t\"b\": \"1\",\n\n\t\t\"x\": \"1\"\n\t},\n\t\"dsh\": {\"profile\": {\"bundles\": [\"b\"]}}\n}",
+		"{\"dependencies\": {\"b\": \"1\"}, \"dsh\": {\"profile\": {\"bundles\": [\"b\", \"c\"]}}}",
+		"{ \"dsh\": { \"profile\": { \"bundles\": [] } }, \"dependencies\": { \"z\": \"1\", \"b\": \"1\" }, \"devDependencies\": { \"d\": \"1\" } }",
+	} {
+		for _, kind := range dependencyKinds {
+			for _, name := range []string{"a", "c", "zz"} {
+				m := mustParse(t, text)
+				list := m.Bundles()
+				m.SetDependency(kind, name, "^1.0.0")
+				m.SetBundles(append(m.Bundles(), name))
+				if string(m.Bytes()) == text {
+					t.Errorf("%s %s changed nothing", kind, name)
+				}
+				m.RemoveDependency(name)
+				m.SetBundles(list)
+				if diff := cmp.Diff(text, string(m.Bytes())); diff != "" {
+					t.Errorf("%s %s (-want +got):\n%s", kind, name, diff)
+				}
+			}
+		}
+	}
+}

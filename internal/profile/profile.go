@@ -1,0 +1,213 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"dsh/internal/fault"
+	"dsh/internal/staging"
+)
+
+// Profile is an opened profile.
+type Profile struct {
+	Name     Name
+	Dir      string // absolute
+	Manifest *Manifest
+	Created  bool     // opening it made it
+	Warnings []string // what opening could not do and did without
+}
+
+// PatchPath is the user's own layer. It may not exist.
+func (p *Profile) PatchPath() string { return filepath.Join(p.Dir, patchFile) }
+
+// RootPath is the empty root that the reference launcher anchors its tree in.
+func (p *Profile) RootPath() string { return filepath.Join(p.Dir, rootFile) }
+
+// WriteRoot makes cordis.yml the empty root, atomically and only when its
+// bytes differ. A dump can go on when it fails.
+func (p *Profile) WriteRoot() error {
+	if _, err := staging.WriteFileIfChanged(p.RootPath(), []byte(emptyRoot), filePerm); err != nil {
+		return fmt.Errorf("writing the root of profile %s: %w", quote(p.Name.text), err)
+	}
+	return nil
+}
+
+// MissingError is a profile that is not there.
+type MissingError struct {
+	Name Name
+	Dir  string
+	Left bool // the directory is there, but has no package.json
+}
+
+func (e *MissingError) Error() string {
+	if e.Left {
+		return fmt.Sprintf("profile %s has no package.json in %s", quote(e.Name.text), e.Dir)
+	}
+	return fmt.Sprintf("profile %s does not exist; create it with 'dsh plugin --profile %s add <package>'", quote(e.Name.text), shellWord(e.Name.text))
+}
+
+// Hint is the command that writes the missing files. A profile without a
+// directory has its remedy in the message, in the reference's words.
+func (e *MissingError) Hint() string {
+	if !e.Left {
+		return ""
+	}
+	return fmt.Sprintf("dsh plugin --profile %s install", shellWord(e.Name.text))
+}
+
+// Open opens a profile for a boot. One with the name of a template is made
+// from it when it is missing; any other that is missing is a [MissingError].
+// What the reference launcher rewrites in old manifests is rewritten here: the
+// headless list that once held the web app, and retired bundles.
+func Open(home Home, name Name) (*Profile, error) {
+	return open(home, name, false, onDisk)
+}
+
+// OpenOrCreate is [Open] for our own commands: whatever is missing is made,
+// from the template of that name or else with the base bundle alone.
+func OpenOrCreate(home Home, name Name) (*Profile, error) {
+	return open(home, name, true, onDisk)
+}
+
+// OpenForReading is [Open] for dumps and other commands that must work in a
+// home that cannot be written: what [Open] would have written is then only in
+// memory, and Warnings says so.
+func OpenForReading(home Home, name Name) (*Profile, error) {
+	return openForReading(home, name, onDisk)
+}
+
+func openForReading(home Home, name Name, w writes) (*Profile, error) {
+	var warnings []string
+	w.failed = func(err error) error {
+		warnings = append(warnings, fmt.Sprintf("%v; going on without writing it", err))
+		return nil
+	}
+	p, err := open(home, name, false, w)
+	if err != nil {
+		return nil, err
+	}
+	p.Warnings = warnings
+	return p, nil
+}
+
+// writes is what opening a profile may do to the disk, and what happens when
+// it fails: an error from failed ends it, nil goes on in memory.
+type writes struct {
+	init   func(Home, Name, Template) (created bool, err error)
+	update func(path string, data []byte) error
+	failed func(error) error
+}
+
+var onDisk = writes{
+	init:   Init,
+	update: func(path string, data []byte) error { return staging.WriteFile(path, data, filePerm) },
+	failed: func(err error) error { return err },
+}
+
+func open(home Home, name Name, makeAny bool, w writes) (*Profile, error) {
+	p := &Profile{Name: name, Dir: home.ProfileDir(name)}
+	path := filepath.Join(p.Dir, manifestFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		tmpl, ok := templateFor(name, makeAny)
+		if !ok {
+			return nil, missing(name, p.Dir)
+		}
+		if p.Created, err = w.init(home, name, tmpl); err == nil {
+			text, err = os.ReadFile(path) // another process may have been faster
+		} else if err = w.failed(err); err == nil {
+			text = tmpl.manifest(name)
+		} else {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to read profile manifest %s: %w", path, reason(err))
+	}
+	if p.Manifest, err = ParseManifest(path, text); err != nil {
+		return nil, err
+	}
+	if renew(name, p.Manifest) {
+		if err := w.update(path, p.Manifest.Bytes()); err != nil {
+			if err := w.failed(fmt.Errorf("updating the bundle list of profile %s: %w", quote(name.text), err)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, nil
+}
+
+func templateFor(name Name, makeAny bool) (Template, bool) {
+	if tmpl, err := LookupTemplate(name.text); err == nil {
+		return tmpl, true
+	}
+	return BaseTemplate(), makeAny
+}
+
+func missing(name Name, dir string) error {
+	info, err := os.Stat(dir)
+	return &MissingError{Name: name, Dir: dir, Left: err == nil && info.IsDir()}
+}
+
+// reason is err without the operation and the path, where the message around
+// it names them.
+func reason(err error) error {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathError.Err
+	}
+	return err
+}
+
+// retiredBundle was shipped once and is no longer; the reference launcher
+// takes it out of every list.
+const retiredBundle = "@deepseek-ai/dsh-experimental-schedule-bundle"
+
+// oldHeadless is the list of headless profiles made before headless stood on
+// the base alone. Only exactly this list is replaced: any other is the user's.
+var oldHeadless = []string{BaseBundle, "@deepseek-ai/dsh-web-app", "@deepseek-ai/dsh-headless"}
+
+// renew brings an old bundle list up to date and reports whether it changed.
+func renew(name Name, m *Manifest) bool {
+	bundles := m.Bundles()
+	renewed := slices.DeleteFunc(slices.Clone(bundles), func(bundle string) bool { return bundle == retiredBundle })
+	if name.text == "headless" && slices.Equal(renewed, oldHeadless) {
+		if tmpl, err := LookupTemplate(name.text); err == nil {
+			renewed = tmpl.Bundles()
+		}
+	}
+	if slices.Equal(bundles, renewed) {
+		return false
+	}
+	m.SetBundles(renewed)
+	return true
+}
+
+// List is the profiles of a home, sorted: the directories in it but those that
+// begin with a dot, which are dsh's own, and node_modules.
+func List(home Home) ([]Name, error) {
+	entries, err := os.ReadDir(home.ProfilesDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing profiles: %w", err)
+	}
+	var names []Name
+	for _, entry := range entries {
+		name, err := ParseName(entry.Name())
+		if err != nil || entry.Name()[0] == '.' {
+			continue
+		}
+		// A link to a directory is a profile as well.
+		if info, err := os.Stat(home.ProfileDir(name)); err == nil && info.IsDir() {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+var _ fault.Hinted = (*MissingError)(nil)

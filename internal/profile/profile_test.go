@@ -1,0 +1,406 @@
+package profile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dsh/internal/fault"
+)
+
+const webManifest = `{
+  "name": "dsh-profile-web",
+  "private": true,
+  "dependencies": {},
+  "dsh": {
+    "profile": {
+      "bundles": [
+        "@deepseek-ai/dsh-base",
+        "@deepseek-ai/dsh-web-app"
+      ],
+      "patchReload": "live"
+    }
+  }
+}
+`
+
+func testHome(t *testing.T) Home { return Home{filepath.Join(t.TempDir(), "home")} }
+
+func name(t *testing.T, s string) Name {
+	t.Helper()
+	n, err := ParseName(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// files is the content of every file below dir by slash-separated path.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, path))
+		found[path] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInit(t *testing.T) {
+	home, web := testHome(t), name(t, "web")
+	tmpl, err := LookupTemplate("web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := Init(home, web, tmpl)
+	if err != nil || !created {
+		t.Fatalf("created %v, error %v", created, err)
+	}
+	want := map[string]string{
+		"package.json":        webManifest,
+		"cordis.patch.yml":    emptyPatch,
+		"pnpm-workspace.yaml": "packages:\n  - .\n\nnodeLinker: hoisted\nautoInstallPeers: false\n",
+	}
+	if diff := cmp.Diff(want, files(t, home.ProfileDir(web))); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	for _, text := range []string{emptyPatch, emptyRoot} {
+		lines := strings.Split(text, "\n")
+		if len(lines) != 5 || lines[3] != "[]" || lines[4] != "" {
+			t.Errorf("not three comment lines and []:\n%s", text)
+		}
+		for _, line := range lines[:3] {
+			if !strings.HasPrefix(line, "# ") {
+				t.Errorf("no comment: %q", line)
+			}
+		}
+	}
+
+	// What is there is never overwritten; what is missing is added.
+	for file := range want {
+		want[file] = "mine " + file
+		write(t, filepath.Join(home.ProfileDir(web), file), want[file])
+	}
+	if err := os.Remove(filepath.Join(home.ProfileDir(web), "pnpm-workspace.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	want["pnpm-workspace.yaml"] = workspace
+	created, err = Init(home, web, tmpl)
+	if err != nil || created {
+		t.Fatalf("created %v, error %v", created, err)
+	}
+	if diff := cmp.Diff(want, files(t, home.ProfileDir(web))); diff != "" {
+		t.Errorf("the second time (-want +got):\n%s", diff)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	tmpl, err := LookupTemplate("headless")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), ".rescue.staging-1")
+	if err := Write(dir, name(t, "rescue"), tmpl); err != nil {
+		t.Fatal(err)
+	}
+	got := files(t, dir)
+	if len(got) != 3 || !strings.Contains(got["package.json"], `"name": "dsh-profile-rescue"`) || !strings.Contains(got["package.json"], `"patchReload": "startup"`) {
+		t.Errorf("got %v", got)
+	}
+	if err := Write(dir, name(t, "rescue"), tmpl); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("into a directory with a profile: %v", err)
+	}
+}
+
+func TestOpenInitialises(t *testing.T) {
+	for _, shipped := range Templates() {
+		home := testHome(t)
+		p, err := Open(home, name(t, shipped))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tmpl, err := LookupTemplate(shipped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tmpl.Bundles(), p.Manifest.Bundles()); diff != "" || !p.Created {
+			t.Errorf("%s: created %v (-want +got):\n%s", shipped, p.Created, diff)
+		}
+		if p, err = Open(home, name(t, shipped)); err != nil || p.Created {
+			t.Errorf("%s, the second time: created %v, error %v", shipped, p.Created, err)
+		}
+	}
+}
+
+func TestOpenCompletesLeftDirectory(t *testing.T) {
+	home, web := testHome(t), name(t, "web")
+	write(t, filepath.Join(home.ProfileDir(web), "cordis.patch.yml"), "- id: mine\n")
+	p, err := Open(home, web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, p.Dir); got["cordis.patch.yml"] != "- id: mine\n" || got["package.json"] != webManifest {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestOpenMissing(t *testing.T) {
+	home := testHome(t)
+	_, err := Open(home, name(t, "custom"))
+	if want := `profile "custom" does not exist; create it with 'dsh plugin --profile custom add <package>'`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if _, err := os.Stat(home.Dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the home was made: %v", err)
+	}
+
+	dir := home.ProfileDir(name(t, "my custom"))
+	write(t, filepath.Join(dir, "cordis.patch.yml"), "[]\n")
+	_, err = Open(home, name(t, "my custom"))
+	if want := `profile "my custom" has no package.json in ` + dir; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if got, want := fault.Hint(err), `dsh plugin --profile "my custom" install`; got != want {
+		t.Errorf("hint %q, want %q", got, want)
+	}
+	if diff := cmp.Diff(map[string]string{"cordis.patch.yml": "[]\n"}, files(t, dir)); diff != "" {
+		t.Errorf("something was written (-want +got):\n%s", diff)
+	}
+}
+
+func TestOpenOrCreate(t *testing.T) {
+	home := testHome(t)
+	p, err := OpenOrCreate(home, Default)
+	if err != nil || !p.Created {
+		t.Fatalf("created %v, error %v", p, err)
+	}
+	want := strings.Replace(webManifest, "profile-web", "profile-default", 1)
+	want = strings.Replace(want, ",\n        \"@deepseek-ai/dsh-web-app\"", "", 1)
+	want = strings.Replace(want, ",\n      \"patchReload\": \"live\"", "", 1)
+	if diff := cmp.Diff(want, string(p.Manifest.Bytes())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p, err = OpenOrCreate(home, name(t, "web")); err != nil || string(p.Manifest.Bytes()) != webManifest {
+		t.Errorf("web: %v", err)
+	}
+}
+
+func TestOpenRenews(t *testing.T) {
+	manifest := func(bundles string) string {
+		return "{\"x\": 1.0, \"dsh\": {\"profile\": {\"bundles\": [" + bundles + "], \"patchReload\": \"live\"}}}"
+	}
+	const base, web, headless = `"@deepseek-ai/dsh-base", `, `"@deepseek-ai/dsh-web-app", `, `"@deepseek-ai/dsh-headless"`
+	const retired = `"@deepseek-ai/dsh-experimental-schedule-bundle"`
+	tests := []struct{ name, profile, before, after string }{
+		{"old headless", "headless", base + web + headless, base + headless},
+		{"another profile with that list", "mine", base + web + headless, base + web + headless},
+		{"one more", "headless", base + web + headless + `, "x"`, base + web + headless + `, "x"`},
+		{"another order", "headless", web + base + headless, web + base + headless},
+		{"retired", "mine", `"a", ` + retired + `, "b", ` + retired, `"a", "b"`},
+		{"retired alone", "mine", retired, ""},
+		{"nothing to do", "headless", base + headless, base + headless},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			home, n := testHome(t), name(t, test.profile)
+			path := filepath.Join(home.ProfileDir(n), "package.json")
+			write(t, path, manifest(test.before))
+			for _, open := range []func(Home, Name) (*Profile, error){Open, OpenForReading, OpenOrCreate} {
+				p, err := open(home, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := manifest(test.after)
+				if diff := cmp.Diff(want, string(p.Manifest.Bytes())); diff != "" {
+					t.Errorf("in memory (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(want, files(t, p.Dir)["package.json"]); diff != "" {
+					t.Errorf("on disk (-want +got):\n%s", diff)
+				}
+				if len(p.Warnings) > 0 {
+					t.Errorf("warnings %q", p.Warnings)
+				}
+			}
+		})
+	}
+}
+
+func TestOpenBroken(t *testing.T) {
+	home, web := testHome(t), name(t, "web")
+	path := filepath.Join(home.ProfileDir(web), "package.json")
+	for _, test := range []struct{ text, want string }{
+		{"[]", "profile manifest " + path + " must hold a JSON object"},
+		{"{\n  \"a\": 1,\n}", "profile manifest " + path + `:2:9: a comma is not allowed before "}"`},
+	} {
+		write(t, path, test.text)
+		for _, open := range []func(Home, Name) (*Profile, error){Open, OpenForReading, OpenOrCreate} {
+			if _, err := open(home, web); err == nil || err.Error() != test.want {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(home, web); err == nil || !strings.HasPrefix(err.Error(), "failed to read profile manifest "+path+": ") {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+func TestOpenUnwritable(t *testing.T) {
+	home := testHome(t)
+	// A link to nowhere stands where a directory must be: that stops root too.
+	if err := os.MkdirAll(home.Dir(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "gone"), home.ProfilesDir()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(home, name(t, "web")); err == nil || !strings.HasPrefix(err.Error(), `creating profile "web": `) {
+		t.Errorf("Open: %v", err)
+	}
+	p, err := OpenForReading(home, name(t, "web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(p.Manifest.Bytes()) != webManifest || p.Created || len(p.Warnings) != 1 {
+		t.Errorf("created %v, warnings %q, manifest\n%s", p.Created, p.Warnings, p.Manifest.Bytes())
+	}
+}
+
+func TestOpenCannotUpdate(t *testing.T) {
+	home, headless := testHome(t), name(t, "headless")
+	refused := onDisk
+	refused.update = func(string, []byte) error { return fs.ErrPermission }
+	old := `{"dsh": {"profile": {"bundles": ["@deepseek-ai/dsh-base", "@deepseek-ai/dsh-web-app", "@deepseek-ai/dsh-headless"]}}}`
+	write(t, filepath.Join(home.ProfileDir(headless), "package.json"), old)
+
+	_, err := open(home, headless, false, refused)
+	if err == nil || !strings.HasPrefix(err.Error(), `updating the bundle list of profile "headless": `) || fault.ClassOf(err) != fault.Environment {
+		t.Errorf("Open: %v", err)
+	}
+	p, err := openForReading(home, headless, refused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{BaseBundle, "@deepseek-ai/dsh-headless"}, p.Manifest.Bundles()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "; going on without writing it") {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+	if diff := cmp.Diff(map[string]string{"package.json": old}, files(t, p.Dir)); diff != "" {
+		t.Errorf("something was written (-want +got):\n%s", diff)
+	}
+}
+
+func TestConcurrentOpen(t *testing.T) {
+	home, web := testHome(t), name(t, "web")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	made := 0
+	for range 8 {
+		wg.Go(func() {
+			p, err := Open(home, web)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			} else if p.Created {
+				made++
+			}
+		})
+	}
+	wg.Wait()
+	if made != 1 {
+		t.Errorf("%d of them made it", made)
+	}
+	if got := files(t, home.ProfileDir(web)); len(got) != 3 || got["package.json"] != webManifest {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestWriteRoot(t *testing.T) {
+	home := testHome(t)
+	p, err := Open(home, name(t, "web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WriteRoot(); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.Stat(p.RootPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WriteRoot(); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := os.Stat(p.RootPath()); err != nil || !os.SameFile(first, second) {
+		t.Errorf("the same bytes were written again (%v)", err)
+	}
+	write(t, p.RootPath(), "- id: accumulated\n")
+	if err := p.WriteRoot(); err != nil || files(t, p.Dir)["cordis.yml"] != emptyRoot {
+		t.Errorf("other bytes were left (%v)", err)
+	}
+	if err := os.RemoveAll(p.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WriteRoot(); err == nil || !strings.Contains(err.Error(), `writing the root of profile "web": `) {
+		t.Errorf("without a directory: %v", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	home := testHome(t)
+	if names, err := List(home); err != nil || len(names) != 0 {
+		t.Fatalf("an empty home: %v, %v", names, err)
+	}
+	for _, dir := range []string{"web", "Bad", "my profile", ".web.staging-1", ".hidden", "node_modules"} {
+		write(t, filepath.Join(home.ProfilesDir(), dir, "package.json"), "{}")
+	}
+	write(t, filepath.Join(home.ProfilesDir(), "file"), "")
+	elsewhere := t.TempDir()
+	for _, link := range []struct{ target, name string }{{elsewhere, "linked"}, {filepath.Join(elsewhere, "gone"), "dangling"}} {
+		if err := os.Symlink(link.target, filepath.Join(home.ProfilesDir(), link.name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := List(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range names {
+		got = append(got, n.String())
+	}
+	if diff := cmp.Diff([]string{"Bad", "linked", "my profile", "web"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
