@@ -1,0 +1,176 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"dsh/internal/fault"
+)
+
+// prepare makes everything that the renames need, without touching a path of
+// the profile: copies beside files that are elsewhere, links to the files that
+// will be replaced, and all small files on the disk.
+func (c *change) prepare() error {
+	inside := map[int]string{} // where outside files are staged so far
+	for i := range c.Ops {
+		if o := &c.Ops[i]; filepath.IsAbs(o.Path) {
+			inside[i] = c.staged(*o)
+			temp := filepath.Join(filepath.Dir(o.Path), tempMark+random())
+			o.Staged = temp + "-new"
+			if o.Was != "" {
+				o.Backup = temp + "-old"
+			}
+		}
+	}
+	if len(inside) > 0 {
+		// Nobody would find these after a crash: the journal has to name them.
+		if err := c.write(false); err != nil {
+			return err
+		}
+	}
+	root := c.stage()
+	sync := map[string]bool{}
+	for i, o := range c.Ops {
+		if !o.File {
+			continue
+		}
+		if from, ok := inside[i]; ok {
+			if err := c.copyFile(from, o.Staged, true); err != nil {
+				return err
+			}
+		}
+		if o.Backup != "" {
+			if err := c.linkOrCopy(c.path(o), c.backup(o)); err != nil {
+				return err
+			}
+			sync[filepath.Dir(c.backup(o))] = true
+		}
+		sync[filepath.Dir(c.staged(o))] = true
+	}
+	if len(sync) > 0 {
+		sync[root], sync[filepath.Dir(root)] = true, true
+	}
+	return c.syncAll(sync)
+}
+
+// run commits a change that is prepared: the journal, the renames, and the
+// journal's end. A failure takes everything back.
+func (c *change) run() error {
+	if err := c.write(true); err != nil {
+		return c.abandon(fmt.Errorf("changing %s: writing the journal: %w", c.dir, err))
+	}
+	path, err := c.touched()
+	if err != nil {
+		return c.abandon(fmt.Errorf("changing %s: %w", c.dir, err))
+	}
+	if path != "" {
+		return c.abandon(&ChangedError{path})
+	}
+	if err := c.forward(); err != nil {
+		if uerr := c.undo(); uerr != nil {
+			return c.unfinished(err, uerr)
+		}
+		return c.abandon(fault.Errorf(fault.Environment, "changing %s: %w; everything was put back", c.dir, err))
+	}
+	if err := c.finish(); err != nil {
+		c.warnings = append(c.warnings, fmt.Sprintf("cleaning up after the change: %v", err))
+	}
+	return nil
+}
+
+// unfinished is the error of a change that could neither go on nor back.
+func (c *change) unfinished(err, undo error) error {
+	return fault.Errorf(fault.Environment,
+		"changing %s: %w; putting things back failed too: %w; the next command on this profile finishes it, and until then the old files are in %s",
+		c.dir, err, undo, filepath.Join(c.stage(), "old"))
+}
+
+// abandon cleans up after a change of which nothing is left in the profile,
+// and returns why it was given up.
+func (c *change) abandon(why error) error {
+	err := c.finish()
+	if err != nil && c.Complete {
+		// First of all nobody must do it after all.
+		again := c.erase()
+		if again == nil {
+			again = c.removeOutside()
+		}
+		err = errors.Join(err, again)
+	}
+	return errors.Join(why, err)
+}
+
+// finish removes the journal, and before it what only the journal tells of.
+func (c *change) finish() error {
+	if c.hasOutside() {
+		if c.Complete {
+			if err := c.write(false); err != nil {
+				return err
+			}
+		}
+		if err := c.removeOutside(); err != nil {
+			return err
+		}
+	}
+	return c.erase()
+}
+
+func (c *change) hasOutside() bool {
+	return slices.ContainsFunc(c.Ops, func(o op) bool { return filepath.IsAbs(o.Staged) })
+}
+
+// removeOutside removes what was put beside files that are not in the profile.
+func (c *change) removeOutside() error {
+	for _, o := range c.Ops {
+		for _, path := range []string{o.Staged, o.Backup} {
+			if !filepath.IsAbs(path) {
+				continue
+			}
+			if err := c.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// linkOrCopy gives a file a second name, by a copy where there are no links.
+func (d disk) linkOrCopy(src, dst string) error {
+	err := d.Link(src, dst)
+	if err == nil || !cannotLink(err) {
+		return err
+	}
+	return d.copyFile(src, dst, true)
+}
+
+// copyFile makes dst with the content and permissions of src.
+func (d disk) copyFile(src, dst string, sync bool) error {
+	info, err := d.Lstat(src)
+	if err != nil {
+		return err
+	}
+	in, err := d.Open(src)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	out, err := d.Create(dst, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil && sync {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = d.Chmod(dst, info.Mode().Perm())
+	}
+	if err != nil {
+		return errors.Join(err, d.Remove(dst))
+	}
+	return nil
+}

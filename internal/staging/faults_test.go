@@ -1,0 +1,348 @@
+package staging
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A scenario is one way to change files. The tests below run it once for every
+// call that it makes on the filesystem, and hurt it there.
+type scenario struct {
+	name  string
+	setup func(t testing.TB, home string)
+	run   func(t testing.TB, fsys FS, home string) (warnings []string, err error)
+}
+
+// died is what a process that dies panics with.
+type died struct{}
+
+// strike is an FS that lets n calls pass and then does what its mode says.
+type strike struct {
+	mode  string
+	after int // calls that go well
+
+	mu     sync.Mutex
+	calls  int
+	dead   bool
+	struck string // the call that was hurt
+	locks  []func() error
+}
+
+// The modes. In "dies" and "dies halfway" every later call panics too, as the
+// deferred functions of a real process would not have run.
+var (
+	deaths   = []string{"dies", "dies halfway"}
+	failures = map[string]error{"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EACCES": syscall.EACCES, "EBUSY": syscall.EBUSY}
+	lasting  = "fails from there on"
+)
+
+func (s *strike) fs() FS {
+	return struckFS{hooked{OS, s.before}, s}
+}
+
+func (s *strike) before(op, path string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		panic(died{})
+	}
+	s.calls++
+	if s.calls <= s.after {
+		return nil
+	}
+	first := s.calls == s.after+1
+	if first {
+		s.struck = op + " " + filepath.Base(path)
+	}
+	switch {
+	case s.mode == lasting:
+		return fmt.Errorf("%s: %w", op, syscall.EIO)
+	case !first:
+		return nil
+	case strings.HasPrefix(s.mode, "dies"):
+		if s.mode == "dies halfway" && op == "RemoveAll" {
+			removeHalf(path)
+		}
+		s.dead = true
+		panic(died{})
+	}
+	return fmt.Errorf("%s: %w", op, failures[s.mode])
+}
+
+// removeHalf removes the first thing of a tree, as far down as it goes.
+func removeHalf(path string) {
+	entries, err := os.ReadDir(path)
+	if err != nil || len(entries) == 0 {
+		return
+	}
+	removeHalf(filepath.Join(path, entries[0].Name()))
+	_ = os.Remove(filepath.Join(path, entries[0].Name()))
+}
+
+// struckFS adds to the hooks what a process's death does to locks, and spares
+// the disk: no power is lost here.
+type struckFS struct {
+	hooked
+	s *strike
+}
+
+func (f struckFS) SyncDir(path string) error { return f.before("SyncDir", path) }
+
+func (f struckFS) Create(path string, perm fs.FileMode) (File, error) {
+	file, err := f.hooked.Create(path, perm)
+	if err != nil {
+		return nil, err
+	}
+	return struckFile{file, path, f.s}, nil
+}
+
+type struckFile struct {
+	File
+	path string
+	s    *strike
+}
+
+func (f struckFile) Sync() error { return f.s.before("Sync", f.path) }
+
+func (f struckFS) TryLock(path string, record []byte) (func() error, error) {
+	unlock, err := f.hooked.TryLock(path, record)
+	if err != nil {
+		return nil, err
+	}
+	once := sync.OnceValue(unlock)
+	f.s.mu.Lock()
+	f.s.locks = append(f.s.locks, once)
+	f.s.mu.Unlock()
+	return func() error {
+		// The lock is gone in any case, as a failing close(2) closes too.
+		hook := f.before("Unlock", path)
+		return errors.Join(hook, once())
+	}, nil
+}
+
+// try runs the scenario and says whether the process died.
+func (s *strike) try(t testing.TB, sc scenario, home string) (warnings []string, err error, dead bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(died); !ok {
+				panic(r)
+			}
+			dead = true
+		}
+		for _, unlock := range s.locks {
+			if uerr := unlock(); uerr != nil {
+				t.Error(uerr)
+			}
+		}
+	}()
+	warnings, err = sc.run(t, s.fs(), home)
+	return warnings, err, false
+}
+
+// recoverFast is Recover without the wait for the disk.
+func recoverFast(t testing.TB, home string) error {
+	s := &strike{after: 1 << 30}
+	return disk{s.fs()}.recoverPlace(t.Context(), placeIn(home))
+}
+
+// content is everything under home but what only says whose a state is.
+func content(t testing.TB, home string) map[string]string {
+	got := tree(t, home)
+	maps.DeleteFunc(got, func(path, _ string) bool {
+		return path == "profiles/" || path == "state/" || path == "state/web/" || path == "state/web/lock" || path == "state/web/identity"
+	})
+	return got
+}
+
+func placeIn(home string) Place {
+	return Place{Dir: filepath.Join(home, "profiles", "web"), State: filepath.Join(home, "state", "web")}
+}
+
+// fresh is a new home with what the scenario starts from.
+func (sc scenario) fresh(t testing.TB) string {
+	home := t.TempDir()
+	mkdir(t, filepath.Join(home, "profiles"))
+	sc.setup(t, home)
+	return home
+}
+
+// outcomes runs the scenario unhurt, and says what was before and is after, and
+// how many calls it made.
+func (sc scenario) outcomes(t *testing.T) (before, after map[string]string, calls int) {
+	home := sc.fresh(t)
+	before = content(t, home)
+	s := &strike{after: 1 << 30}
+	warnings, err, _ := s.try(t, sc, home)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	after = content(t, home)
+	if cmp.Equal(before, after) {
+		t.Fatal("the scenario changes nothing")
+	}
+	if err := recoverFast(t, home); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(after, content(t, home)); diff != "" {
+		t.Fatal("recovery of a finished change changes it: ", diff)
+	}
+	return before, after, s.calls
+}
+
+func oldOrNew(t testing.TB, what string, old, new, got map[string]string) {
+	t.Helper()
+	if !cmp.Equal(got, old) && !cmp.Equal(got, new) {
+		t.Errorf("%s: neither old nor new\nagainst old: %s\nagainst new: %s", what, cmp.Diff(old, got), cmp.Diff(new, got))
+	}
+}
+
+// The process dies before each call; to die after one is to die before the
+// next. Then the next process recovers.
+func TestDeathAtEveryCall(t *testing.T) {
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			old, new, calls := sc.outcomes(t)
+			news, deathsSeen := 0, 0
+			for at := range calls {
+				for _, mode := range deaths {
+					home := sc.fresh(t)
+					s := &strike{mode: mode, after: at}
+					if _, _, dead := s.try(t, sc, home); !dead {
+						t.Fatalf("call %d: it lived", at)
+					}
+					deathsSeen++
+					if err := recoverFast(t, home); err != nil {
+						t.Errorf("%s at %d, %s: %v", mode, at, s.struck, err)
+					}
+					got := content(t, home)
+					oldOrNew(t, fmt.Sprintf("%s at %d, %s", mode, at, s.struck), old, new, got)
+					if cmp.Equal(got, new) {
+						news++
+					}
+					if !strings.HasPrefix(s.struck, "RemoveAll ") {
+						break // no other call can be half done
+					}
+				}
+			}
+			if news == 0 || news == deathsSeen {
+				t.Errorf("%d of %d deaths led to the new state: is there a commit point?", news, deathsSeen)
+			}
+		})
+	}
+}
+
+// The process that recovers dies as well, at each of its calls.
+func TestDeathInRecovery(t *testing.T) {
+	for _, sc := range scenarios {
+		if sc.name != "mixed" && sc.name != "replace the profile" && sc.name != "a file that a link leads to" {
+			continue
+		}
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			old, new, calls := sc.outcomes(t)
+			for at := 0; at < calls; at++ {
+				for second := 0; ; second++ {
+					home := sc.fresh(t)
+					s := &strike{mode: "dies", after: at}
+					s.try(t, sc, home)
+					r := &strike{mode: "dies halfway", after: second}
+					_, err, dead := r.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
+						return nil, disk{fsys}.recoverPlace(t.Context(), placeIn(home))
+					}}, home)
+					what := fmt.Sprintf("dies at %d, %s, then at %d, %s", at, s.struck, second, r.struck)
+					if err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+					if dead {
+						if err := recoverFast(t, home); err != nil {
+							t.Errorf("%s: %v", what, err)
+						}
+					}
+					oldOrNew(t, what, old, new, content(t, home))
+					if !dead {
+						break
+					}
+				}
+			}
+		})
+	}
+}
+
+// Each call fails once. Without an error the change was made, with one it was
+// not, and what lies about is warned of and removed by the next process.
+func TestFailureAtEveryCall(t *testing.T) {
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			old, new, calls := sc.outcomes(t)
+			modes := slices.Sorted(maps.Keys(failures))
+			for at := range calls {
+				// No decision is made by these numbers, so one each will do.
+				for _, mode := range []string{modes[at%len(modes)]} {
+					home := sc.fresh(t)
+					s := &strike{mode: mode, after: at}
+					warnings, err, _ := s.try(t, sc, home)
+					what := fmt.Sprintf("%s at %d, %s, gives error %v, warnings %q", mode, at, s.struck, err, warnings)
+					got := content(t, home)
+					switch {
+					case err == nil && cmp.Equal(got, new):
+					case err == nil && len(warnings) == 0:
+						t.Errorf("%s and is incomplete: %s", what, cmp.Diff(new, got))
+					case err != nil && !errors.Is(err, failures[mode]):
+						t.Errorf("%s: the cause is lost", what)
+					}
+					if rerr := recoverFast(t, home); rerr != nil {
+						t.Errorf("%s: recovery: %v", what, rerr)
+					}
+					got = content(t, home)
+					oldOrNew(t, what, old, new, got)
+					if err == nil && !cmp.Equal(got, new) {
+						t.Errorf("%s, but there is the old state", what)
+					}
+					if err != nil && !cmp.Equal(got, old) {
+						t.Errorf("%s, but there is the new state", what)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Every call fails from one on, as on a disk that dies; then it is repaired.
+func TestLastingFailure(t *testing.T) {
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			old, new, calls := sc.outcomes(t)
+			for at := range calls {
+				home := sc.fresh(t)
+				s := &strike{mode: lasting, after: at}
+				warnings, err, _ := s.try(t, sc, home)
+				what := fmt.Sprintf("fails from %d, %s, on: error %v, warnings %q", at, s.struck, err, warnings)
+				if err == nil && len(warnings) == 0 {
+					t.Errorf("%s: nobody is told", what)
+				}
+				if err := recoverFast(t, home); err != nil {
+					t.Errorf("%s: recovery: %v", what, err)
+				}
+				got := content(t, home)
+				oldOrNew(t, what, old, new, got)
+				if err == nil && !cmp.Equal(got, new) {
+					t.Errorf("%s, but there is the old state", what)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,323 @@
+package staging
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"dsh/internal/fault"
+)
+
+// journal is what a process leaves on the disk before it changes a profile, so
+// that whoever finds it can finish the change or take it back.
+type journal struct {
+	Version int `json:"version"`
+	// Complete says that everything is prepared and only renames follow. Without
+	// it the profile is whole, and only what lies about has to be removed: the
+	// change has not begun, or is over.
+	Complete bool     `json:"complete"`
+	Stage    string   `json:"stage"`          // name of the staging directory, beside the profile
+	Next     string   `json:"next,omitempty"` // identity of the directory that takes the profile's place
+	Made     []string `json:"made,omitempty"` // parents of targets that the change makes, outermost first
+	Ops      []op     `json:"ops"`
+}
+
+// op is one path of a change. Path is relative to the profile, Staged and
+// Backup to the staging directory; a file outside, which a link of the profile
+// leads to, has all three absolute and beside it.
+//
+// What has been done already shows on the disk: what is staged is gone from
+// there once it is in place, and a backup is there once something was moved
+// aside. So both directions can be repeated from any point between.
+type op struct {
+	Path   string `json:"path"`
+	Staged string `json:"staged,omitempty"` // "" removes the path
+	Backup string `json:"backup,omitempty"` // "" for a file that was not there
+
+	// File says that the new thing is a file and the old one too, or nothing:
+	// it is renamed over the old one, which is linked to Backup before, so that
+	// no reader ever finds it missing. Was is the digest of the old content.
+	File bool   `json:"file,omitempty"`
+	Was  string `json:"was,omitempty"`
+}
+
+const journalVersion = 1
+
+// change is a journal and the places that it speaks of.
+type change struct {
+	disk
+	dir   string // the profile, without links
+	state string
+	journal
+	warnings []string // clean-up that did not work out
+}
+
+func (c *change) stage() string       { return filepath.Join(filepath.Dir(c.dir), c.Stage) }
+func (c *change) journalPath() string { return filepath.Join(c.state, "journal") }
+
+func under(base, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(base, path)
+}
+
+func (c *change) path(o op) string   { return under(c.dir, o.Path) }
+func (c *change) staged(o op) string { return under(c.stage(), o.Staged) }
+func (c *change) backup(o op) string { return under(c.stage(), o.Backup) }
+
+// write puts the journal on the disk. An error may leave it there all the same.
+func (c *change) write(complete bool) error {
+	j := c.journal
+	j.Version, j.Complete = journalVersion, complete
+	data, err := json.MarshalIndent(j, "", "\t")
+	if err != nil {
+		return err
+	}
+	c.Complete = c.Complete || complete // until the disk surely says otherwise
+	if err := c.writeFile(c.journalPath(), append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	c.Complete = complete
+	return nil
+}
+
+// erase removes the journal, if it is there: the change is over.
+func (c *change) erase() error {
+	err := c.Remove(c.journalPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing the journal: %w", err)
+	}
+	return c.SyncDir(c.state)
+}
+
+// readJournal is the journal of a profile, or nil.
+func (d disk) readJournal(state string) (*journal, error) {
+	path := filepath.Join(state, "journal")
+	data, err := d.readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal of an unfinished change: %w", err)
+	}
+	var j journal
+	if err := json.Unmarshal(data, &j); err != nil {
+		return nil, fault.Errorf(fault.Environment, "reading the journal of an unfinished change: %s: %w", path, err)
+	}
+	if j.Version != journalVersion {
+		return nil, fault.Errorf(fault.Environment, "reading the journal of an unfinished change: %s is of version %d, and this dsh knows %d: a newer dsh has to finish it", path, j.Version, journalVersion)
+	}
+	return &j, nil
+}
+
+// forward does what has not been done yet.
+func (c *change) forward() error {
+	for _, dir := range c.Made {
+		if err := c.Mkdir(filepath.Join(c.dir, dir), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	for _, o := range c.Ops {
+		if err := c.forwardOp(o); err != nil {
+			return err
+		}
+	}
+	if err := c.removeEmptyScopes(); err != nil {
+		return err
+	}
+	return c.syncTargets()
+}
+
+func (c *change) forwardOp(o op) error {
+	if o.Staged != "" {
+		if waiting, err := c.exists(c.staged(o)); err != nil || !waiting {
+			return err
+		}
+	}
+	if !o.File {
+		if err := c.moveAside(o); err != nil {
+			return err
+		}
+	}
+	if o.Staged == "" {
+		return nil
+	}
+	return c.Rename(c.staged(o), c.path(o))
+}
+
+// moveAside moves what is at the path of o to its backup.
+func (c *change) moveAside(o op) error {
+	there, err := c.exists(c.path(o))
+	if err != nil || !there {
+		return err
+	}
+	backup := c.backup(o)
+	if kept, err := c.exists(backup); err != nil {
+		return err
+	} else if kept {
+		// The old thing is aside already: this came after our process died.
+		if o.Staged == "" {
+			return nil
+		}
+		backup += ".later"
+	}
+	return c.Rename(c.path(o), backup)
+}
+
+// undo takes back what has been done, in the opposite order. At each point
+// between, forward still works too.
+func (c *change) undo() error {
+	for i := len(c.Ops) - 1; i >= 0; i-- {
+		if err := c.undoOp(c.Ops[i]); err != nil {
+			return err
+		}
+	}
+	for i := len(c.Made) - 1; i >= 0; i-- {
+		dir := filepath.Join(c.dir, c.Made[i])
+		if err := c.removeIfEmpty(dir); err != nil {
+			c.warnings = append(c.warnings, fmt.Sprintf("an empty directory stays: %v", err))
+		}
+	}
+	return c.syncTargets()
+}
+
+func (c *change) undoOp(o op) error {
+	there, err := c.exists(c.path(o))
+	if err != nil {
+		return err
+	}
+	if o.Staged != "" && there {
+		waiting, err := c.exists(c.staged(o))
+		if err != nil {
+			return err
+		}
+		if !waiting { // what is there is ours
+			if err := c.Rename(c.path(o), c.staged(o)); err != nil {
+				return err
+			}
+			there = false
+		}
+	}
+	if o.Backup == "" || there {
+		return nil
+	}
+	if kept, err := c.exists(c.backup(o)); err != nil || !kept {
+		return err
+	}
+	// The scope directory of a removed package may have gone with it.
+	err = c.Mkdir(filepath.Dir(c.path(o)), 0o755)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return c.Rename(c.backup(o), c.path(o))
+}
+
+// touched is the path of a file that somebody else has written since the
+// journal was, or "". Only files that have not been replaced yet count.
+func (c *change) touched() (string, error) {
+	for _, o := range c.Ops {
+		if !o.File {
+			continue
+		}
+		waiting, err := c.exists(c.staged(o))
+		if err != nil {
+			return "", err
+		}
+		if !waiting {
+			continue
+		}
+		was, err := c.digest(c.path(o))
+		if err != nil {
+			return "", err
+		}
+		if was != o.Was {
+			return c.path(o), nil
+		}
+	}
+	return "", nil
+}
+
+// digest is of the content of a file; "" is of no file.
+func (d disk) digest(path string) (string, error) {
+	data, err := d.readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return digestOf(data), nil
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// removeEmptyScopes removes the directories of npm scopes, as in
+// node_modules/@scope, whose last package went.
+func (c *change) removeEmptyScopes() error {
+	seen := map[string]bool{}
+	for _, o := range c.Ops {
+		dir := filepath.Dir(c.path(o))
+		if o.Staged != "" || filepath.Base(dir)[0] != '@' || dir == c.dir || seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		if err := c.removeIfEmpty(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d disk) removeIfEmpty(dir string) error {
+	entries, err := d.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) > 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = d.Remove(dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if entries, lerr := d.ReadDir(dir); lerr == nil && len(entries) > 0 {
+		return nil // not empty any more
+	}
+	return err
+}
+
+// syncTargets syncs the directories in which small files changed. Packages can
+// be made again and are not worth the wait.
+func (c *change) syncTargets() error {
+	dirs := map[string]bool{c.dir: true}
+	for _, o := range c.Ops {
+		if o.File {
+			dirs[filepath.Dir(c.path(o))] = true
+		}
+	}
+	if c.Next != "" { // the directory itself was renamed
+		dirs = map[string]bool{filepath.Dir(c.dir): true}
+	}
+	return c.syncAll(dirs)
+}
+
+func (d disk) syncAll(dirs map[string]bool) error {
+	for dir := range dirs {
+		// A directory that the change made may have been unmade.
+		if err := d.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

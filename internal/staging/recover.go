@@ -1,0 +1,278 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Recover puts right what a process left that died while it changed the
+// profile: a change that was about to happen is finished, or taken back where
+// that is impossible or the user has edited a file since, and what lies about
+// is removed. [Begin] and [ReplaceDir] do so by themselves.
+//
+// It waits for the lock only when there is a change to finish. Left-overs that
+// cannot be removed are no error, for they do no harm.
+func Recover(ctx context.Context, place Place) error {
+	return disk{OS}.recoverPlace(ctx, place)
+}
+
+func (d disk) recoverPlace(ctx context.Context, place Place) error {
+	place, err := place.resolved(d)
+	if err != nil {
+		return err
+	}
+	journaled, err := d.exists(filepath.Join(place.State, "journal"))
+	if err != nil {
+		return fmt.Errorf("looking for an unfinished change: %w", err)
+	}
+	var lock *Lock
+	path := filepath.Join(place.State, "lock")
+	if journaled {
+		lock, err = d.acquire(ctx, path, "finishing an earlier change", nil)
+	} else {
+		var litter bool
+		if litter, err = d.hasLitter(place); err != nil || !litter {
+			return err
+		}
+		// Whoever has the lock may be the one whose things lie there.
+		lock, err = d.tryAcquire(path, "tidying up after an earlier change")
+		if _, held := errors.AsType[*HeldError](err); held {
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = d.recover(place)
+	return errors.Join(err, lock.Release())
+}
+
+// recover is Recover for whoever has the lock. The warnings tell what was taken
+// back and what could not be removed.
+func (d disk) recover(place Place) (warnings []string, err error) {
+	j, err := d.readJournal(place.State)
+	if err != nil {
+		return nil, err
+	}
+	if j != nil {
+		c := &change{disk: d, dir: place.Dir, state: place.State, journal: *j}
+		if err := c.resume(); err != nil {
+			return nil, err
+		}
+		warnings = c.warnings
+	}
+	return append(warnings, d.sweep(place)...), nil
+}
+
+// resume finishes the change of a journal found on the disk, or takes it back.
+func (c *change) resume() error {
+	ours, err := c.applies()
+	if err != nil {
+		return fmt.Errorf("finishing an earlier change of %s: %w", c.dir, err)
+	}
+	if !ours {
+		return c.setAside()
+	}
+	if c.Complete {
+		path, err := c.touched()
+		if err == nil && path != "" {
+			// The edit is newer than either state, and stays.
+			err = fmt.Errorf("%s was edited since", path)
+		}
+		if err == nil {
+			err = c.forward()
+		}
+		if err != nil {
+			if uerr := c.undo(); uerr != nil {
+				return c.unfinished(err, uerr)
+			}
+			c.warnings = append(c.warnings, fmt.Sprintf("an earlier change of %s was interrupted and is taken back: %v", c.dir, err))
+		} else if c.Next != "" {
+			if err := c.claim(Place{Dir: c.dir, State: c.state}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.finish(); err != nil {
+		return fmt.Errorf("finishing an earlier change of %s: %w", c.dir, err)
+	}
+	return nil
+}
+
+// applies says whether the journal is about this directory and can be used. A
+// profile that was deleted by hand and made anew is another directory.
+func (c *change) applies() (bool, error) {
+	if staged, err := c.exists(c.stage()); err != nil || !staged {
+		return false, err
+	}
+	is, err := c.identityOf(c.dir)
+	if err != nil {
+		return false, err
+	}
+	if c.Next != "" && (is == "" || is == c.Next) {
+		return true, nil
+	}
+	claimed, err := c.readFile(filepath.Join(c.state, "identity"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return is != "" && is == strings.TrimSpace(string(claimed)), err
+}
+
+// setAside keeps a journal that nobody can use, for whoever wants to know.
+func (c *change) setAside() error {
+	n, err := c.lastNumber(c.state, staleMark)
+	if err != nil {
+		return err
+	}
+	stale := filepath.Join(c.state, staleMark+strconv.Itoa(n+1))
+	if err := c.Rename(c.journalPath(), stale); err != nil {
+		return fmt.Errorf("setting aside the journal of another directory: %w", err)
+	}
+	return c.SyncDir(c.state)
+}
+
+const (
+	staleMark    = "journal.stale-"
+	replacedMark = "replaced-"
+)
+
+// lastNumber is the highest n of the names <mark><n> in dir, or 0.
+func (d disk) lastNumber(dir, mark string) (int, error) {
+	numbers, err := d.numbers(dir, mark)
+	if err != nil {
+		return 0, err
+	}
+	last := 0
+	for _, n := range numbers {
+		last = max(last, n)
+	}
+	return last, nil
+}
+
+func (d disk) numbers(dir, mark string) ([]int, error) {
+	entries, err := d.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), mark); ok {
+			if n, err := strconv.Atoi(rest); err == nil && n > 0 {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	return numbers, nil
+}
+
+// claim notes in the state which directory it belongs to.
+func (d disk) claim(place Place) error {
+	is, err := d.identityOf(place.Dir)
+	if err != nil || is == "" {
+		return err
+	}
+	_, err = d.writeFileIfChanged(filepath.Join(place.State, "identity"), []byte(is+"\n"), 0o644)
+	return err
+}
+
+// identityOf is "" where nothing is.
+func (d disk) identityOf(dir string) (string, error) {
+	id, err := d.Identity(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return id, err
+}
+
+// staleTemp is how old a temporary file in the profile has to be before it is
+// taken for a dead process's. Writing a small file takes no such time.
+const staleTemp = time.Hour
+
+// litter is what earlier processes may have left of one profile.
+type litter struct {
+	stages  []string // staging directories, perhaps in use
+	backups []string // whole profiles that were replaced
+	temps   []string // of single files
+}
+
+func (d disk) findLitter(place Place) (litter, error) {
+	var l litter
+	parent := filepath.Dir(place.Dir)
+	entries, err := d.readDirIfAny(parent)
+	if err != nil {
+		return l, err
+	}
+	for _, e := range entries {
+		path := filepath.Join(parent, e.Name())
+		switch {
+		case isBeside(e.Name(), place.Dir, stagingMark):
+			l.stages = append(l.stages, path)
+		case isBeside(e.Name(), place.Dir, backupMark):
+			l.backups = append(l.backups, path)
+		}
+	}
+	if entries, err = d.readDirIfAny(place.State); err != nil {
+		return l, err
+	}
+	for _, e := range entries {
+		// Only the holder of the lock writes here.
+		if strings.HasPrefix(e.Name(), tempMark) {
+			l.temps = append(l.temps, filepath.Join(place.State, e.Name()))
+		}
+	}
+	if entries, err = d.readDirIfAny(place.Dir); err != nil {
+		return l, err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempMark) {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && time.Since(info.ModTime()) > staleTemp {
+			l.temps = append(l.temps, filepath.Join(place.Dir, e.Name()))
+		}
+	}
+	return l, nil
+}
+
+func (d disk) readDirIfAny(dir string) ([]fs.DirEntry, error) {
+	entries, err := d.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+func (d disk) hasLitter(place Place) (bool, error) {
+	l, err := d.findLitter(place)
+	return len(l.stages)+len(l.backups)+len(l.temps) > 0, err
+}
+
+// sweep removes what dead processes left, and says what it could not remove.
+func (d disk) sweep(place Place) (warnings []string) {
+	warn := func(err error) {
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("tidying up after an earlier change: %v", err))
+		}
+	}
+	l, err := d.findLitter(place)
+	warn(err)
+	for _, path := range l.stages {
+		warn(d.sweepStage(path))
+	}
+	for _, path := range l.temps {
+		warn(d.RemoveAll(path))
+	}
+	for _, path := range l.backups {
+		_, more := d.keep(place, path)
+		warnings = append(warnings, more...)
+	}
+	return warnings
+}

@@ -1,0 +1,186 @@
+package staging
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// profileFiles is a small profile as installs leave it.
+func profileFiles(t testing.TB, home string) {
+	p := filepath.Join(home, "profiles", "web")
+	put(t, p+"/package.json", `{"old":1}`, 0o600)
+	put(t, p+"/dsh-lock.yaml", "old: 1\n", 0o644)
+	put(t, p+"/cordis.patch.yml", "[]\n", 0o644)
+	put(t, p+"/node_modules/a/package.json", "a1", 0o644)
+	put(t, p+"/node_modules/b/package.json", "b1", 0o644)
+	put(t, p+"/node_modules/@s/only/package.json", "s1", 0o644)
+	link(t, "one", p+"/node_modules/@t/one")
+	link(t, "two", p+"/node_modules/@t/two")
+	link(t, "../../src/linked", p+"/node_modules/linked")
+	// Other profiles, one of whose names looks like our staging.
+	mkdir(t, filepath.Join(home, "profiles", "web2"))
+	mkdir(t, filepath.Join(home, "profiles", "web.staging-0123456789ab"))
+	mkdir(t, filepath.Join(home, "profiles", ".web.staging-not-ours"))
+}
+
+// inTx makes a run of a function that fills a transaction.
+func inTx(fill func(t testing.TB, tx *Tx) error) func(testing.TB, FS, string) ([]string, error) {
+	return func(t testing.TB, fsys FS, home string) ([]string, error) {
+		tx, err := Begin(t.Context(), placeIn(home), Options{FS: fsys})
+		if err != nil {
+			return nil, err
+		}
+		// Not deferred to look at its error; a death skips it in any case.
+		if err := fill(t, tx); err != nil {
+			return tx.Warnings(), errors.Join(err, tx.Rollback())
+		}
+		err = tx.Commit()
+		return tx.Warnings(), errors.Join(err, tx.Rollback())
+	}
+}
+
+// stagePackage builds a package below the stage, with plain calls as an
+// installer does.
+func stagePackage(t testing.TB, tx *Tx, name, version string) string {
+	dir := filepath.Join(tx.Stage(), name)
+	put(t, dir+"/package.json", version, 0o644)
+	put(t, dir+"/dist/main.js", version, 0o755)
+	return dir
+}
+
+func stageLink(t testing.TB, tx *Tx, name, target string) string {
+	path := filepath.Join(tx.Stage(), name)
+	link(t, target, path)
+	return path
+}
+
+func stageFile(t testing.TB, tx *Tx, name, content string) string {
+	path := filepath.Join(tx.Stage(), name)
+	put(t, path, content, 0o644)
+	return path
+}
+
+var scenarios = []scenario{
+	{"replace a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.WriteFile("package.json", []byte(`{"new":2}`), 0o644)
+	})},
+	{"create a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.WriteFile("cordis.yml", []byte("new"), 0o644)
+	})},
+	{"create a file in a new directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.WriteFile("agent-plugins/x/package.json", []byte("new"), 0o644)
+	})},
+	{"replace a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/a", stagePackage(t, tx, "a", "a2"))
+	})},
+	{"create a directory in a new scope", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/@new/a", stagePackage(t, tx, "a", "a2"))
+	})},
+	{"replace all packages", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		stagePackage(t, tx, "node_modules/c", "c2")
+		return tx.Replace("node_modules", filepath.Join(tx.Stage(), "node_modules"))
+	})},
+	{"replace a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/linked", stageLink(t, tx, "l", "../elsewhere"))
+	})},
+	{"create a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/more", stageLink(t, tx, "l", "../elsewhere"))
+	})},
+	{"a directory becomes a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/a", stageLink(t, tx, "l", "../elsewhere"))
+	})},
+	{"a link becomes a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/linked", stagePackage(t, tx, "a", "a2"))
+	})},
+	{"a directory becomes a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/a", stageFile(t, tx, "f", "new"))
+	})},
+	{"a file becomes a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("cordis.patch.yml", stagePackage(t, tx, "a", "a2"))
+	})},
+	{"a link becomes a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("node_modules/linked", stageFile(t, tx, "f", "new"))
+	})},
+	{"remove a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Remove("cordis.patch.yml")
+	})},
+	{"remove a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Remove("node_modules/a")
+	})},
+	{"remove a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Remove("node_modules/linked")
+	})},
+	{"remove the last of a scope", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Remove("node_modules/@s/only")
+	})},
+	{"empty a scope of two", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return errors.Join(tx.Remove("node_modules/@t/one"), tx.Remove("node_modules/@t/two"))
+	})},
+	{"exchange the package of a scope", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+		return errors.Join(tx.Remove("node_modules/@s/only"), tx.Replace("node_modules/@s/other", stagePackage(t, tx, "o", "o2")))
+	})},
+	{"mixed", profileFiles, inTx(mixed)},
+	{"a file that a link leads to", func(t testing.TB, home string) {
+		profileFiles(t, home)
+		moveAndLink(t, home+"/profiles/web/package.json", home+"/dotfiles/web.json")
+		link(t, "../../dotfiles/not-yet.yml", home+"/profiles/web/cordis.yml")
+	}, inTx(func(t testing.TB, tx *Tx) error {
+		return errors.Join(mixed(t, tx), tx.WriteFile("cordis.yml", []byte("made"), 0o644))
+	})},
+	{"a profile that is a link", func(t testing.TB, home string) {
+		profileFiles(t, home)
+		moveAndLink(t, home+"/profiles/web", home+"/dotfiles/web")
+	}, inTx(mixed)},
+	{"replace the profile", profileFiles, replaceProfile},
+	{"replace a profile that is a link", func(t testing.TB, home string) {
+		profileFiles(t, home)
+		moveAndLink(t, home+"/profiles/web", home+"/dotfiles/web")
+	}, replaceProfile},
+	{"make the profile", func(t testing.TB, home string) {}, replaceProfile},
+	{"make the first profile", func(t testing.TB, home string) {
+		if err := os.Remove(home + "/profiles"); err != nil {
+			t.Fatal(err)
+		}
+	}, replaceProfile},
+}
+
+func mixed(t testing.TB, tx *Tx) error {
+	return errors.Join(
+		tx.Expect("package.json", []byte(`{"old":1}`)),
+		tx.Expect("absent.yml", nil),
+		tx.WriteFile("package.json", []byte(`{"new":2}`), 0o644),
+		tx.WriteFile("dsh-lock.yaml", []byte("new: 2\n"), 0o644),
+		tx.WriteFile("cordis.patch.yml", []byte("[]\n"), 0o644), // as it is
+		tx.Replace("node_modules/a", stagePackage(t, tx, "a", "a2")),
+		tx.Replace("node_modules/@new/c", stagePackage(t, tx, "c", "c2")),
+		tx.Replace("node_modules/linked", stageLink(t, tx, "l", "../elsewhere")),
+		tx.Remove("node_modules/@s/only"),
+		tx.Remove("node_modules/b"),
+		tx.Remove("node_modules/not-there"),
+		tx.Remove("node_modules/@none/not-there"),
+	)
+}
+
+func replaceProfile(t testing.TB, fsys FS, home string) ([]string, error) {
+	r, err := ReplaceDir(t.Context(), placeIn(home), func(stage string) error {
+		return errors.Join(
+			disk{fsys}.writeFile(filepath.Join(stage, "package.json"), []byte(`{"fresh":1}`), 0o644),
+			disk{fsys}.writeFile(filepath.Join(stage, "cordis.patch.yml"), []byte("[]\n"), 0o644))
+	}, Options{FS: fsys})
+	return r.Warnings, err
+}
+
+// moveAndLink moves a file or directory and leaves a link to it.
+func moveAndLink(t testing.TB, from, to string) {
+	mkdir(t, filepath.Dir(to))
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel(filepath.Dir(from), to) // the same in every home
+	if err != nil {
+		t.Fatal(err)
+	}
+	link(t, rel, from)
+}

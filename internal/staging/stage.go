@@ -1,0 +1,151 @@
+package staging
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// Place is where a profile is and where dsh keeps what belongs to it.
+type Place struct {
+	Dir   string // <home>/profiles/<name>; may be a link to the real directory
+	State string // <home>/state/<name>; may be on another filesystem
+}
+
+// resolved is the place with Dir absolute and free of links, for what stands beside a
+// directory has to be on its filesystem. A link to nothing is an error.
+func (p Place) resolved(d disk) (Place, error) {
+	fail := func(err error) (Place, error) {
+		return p, fmt.Errorf("opening profile directory %s: %w", p.Dir, err)
+	}
+	abs, err := filepath.Abs(p.Dir)
+	if err != nil {
+		return fail(err)
+	}
+	end, info, err := d.resolve(abs)
+	if err != nil {
+		return fail(err)
+	}
+	if info != nil && !info.IsDir() {
+		return fail(errors.New("it is not a directory"))
+	}
+	parent, err := d.RealPath(filepath.Dir(end))
+	if errors.Is(err, fs.ErrNotExist) {
+		parent, err = filepath.Dir(end), nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	p.Dir = filepath.Join(parent, filepath.Base(end))
+	return p, nil
+}
+
+// A staging directory <profiles>/.<name>.staging-<random> holds
+//
+//	lock    held while its process lives
+//	new/    what callers build
+//	files/  small files to be, numbered
+//	old/    what was replaced, numbered
+//
+// and .<name>.backup-<random> is a whole profile that was replaced, on its way
+// to the state directory.
+const (
+	stagingMark = ".staging-"
+	backupMark  = ".backup-"
+)
+
+// beside is a fresh name in the directory of the profile.
+func beside(dir, mark string) string { return "." + stem(dir) + mark + random() }
+
+// isBeside says whether a name was made by beside for this profile. The whole
+// rest has to be right: a profile x.staging-y has names of its own.
+func isBeside(name, dir, mark string) bool {
+	rest, ok := strings.CutPrefix(name, "."+stem(dir)+mark)
+	return ok && isRandom(rest)
+}
+
+// stem is the profile's name, shortened where a longer one would make names
+// that no filesystem takes.
+func stem(dir string) string {
+	const longest = 200 // bytes; with marks and dots under the usual 255
+	name := filepath.Base(dir)
+	if len(name) <= longest {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	cut := longest - 20
+	for !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	return name[:cut] + "-" + hex.EncodeToString(sum[:6])
+}
+
+// newStage makes a staging directory beside dir and locks it. The release does
+// not remove it.
+func (d disk) newStage(dir string) (root string, release func() error, err error) {
+	root = filepath.Join(filepath.Dir(dir), beside(dir, stagingMark))
+	if err := d.Mkdir(root, 0o700); err != nil {
+		return "", nil, fmt.Errorf("making a staging directory: %w", err)
+	}
+	release, err = d.TryLock(filepath.Join(root, "lock"), nil)
+	if err != nil {
+		return "", nil, fmt.Errorf("locking the staging directory: %w", errors.Join(err, d.removeStage(root)))
+	}
+	for _, sub := range []string{"new", "files", "old"} {
+		if err := d.Mkdir(filepath.Join(root, sub), 0o755); err != nil {
+			return "", nil, fmt.Errorf("making a staging directory: %w", errors.Join(err, release(), d.removeStage(root)))
+		}
+	}
+	return root, release, nil
+}
+
+// removeStage removes a staging directory that nobody has locked. The lock
+// goes last, for without it a directory is not known to be ours.
+func (d disk) removeStage(root string) error {
+	entries, err := d.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != "lock" {
+			if err := d.RemoveAll(filepath.Join(root, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := d.Remove(filepath.Join(root, "lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return d.Remove(root)
+}
+
+// sweepStage removes a staging directory if its process is dead.
+func (d disk) sweepStage(root string) error {
+	lock := filepath.Join(root, "lock")
+	ours, err := d.exists(lock)
+	if err != nil {
+		return err
+	}
+	if !ours {
+		return d.removeIfEmpty(root) // its process died before it made the lock
+	}
+	release, err := d.TryLock(lock, nil)
+	if errors.Is(err, ErrHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := release(); err != nil {
+		return err
+	}
+	return d.removeStage(root)
+}
