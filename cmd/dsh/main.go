@@ -1,0 +1,11 @@
+// Command dsh manages and boots profiles of an agent harness.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr, os.Environ()))
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"dsh/internal/action"
+	"dsh/internal/fault"
+	"dsh/internal/install"
+	"dsh/internal/profile"
+	"dsh/internal/ui"
+)
+
+// pluginCommand is `dsh plugin`: the package commands that people know from
+// pnpm, with its names for verbs and flags.
+func (r *runner) pluginCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "plugin",
+		Usage:     "add, remove, update and list the packages of a profile",
+		ArgsUsage: " ",
+		Description: "Packages that declare a layer become layers of the profile. Lifecycle scripts of\n" +
+			"packages never run.",
+		Flags: []cli.Flag{profileFlag()},
+		Subcommands: []*cli.Command{
+			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd, append(kindFlags(),
+				&cli.BoolFlag{Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"})...),
+			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove),
+			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall, append(kindFlags(),
+				&cli.BoolFlag{Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"},
+				&cli.BoolFlag{Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"})...),
+			r.verb("update", []string{"up", "upgrade"}, "resolve packages anew: the named ones, or all", "[<name>...]", r.pluginUpdate,
+				&cli.BoolFlag{Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}),
+			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList),
+		},
+		Action: r.otherVerb,
+	}
+}
+
+func profileFlag() cli.Flag {
+	return &cli.StringFlag{Name: "profile", Usage: "the profile to act on, instead of $DSH_PROFILE or default", DefaultText: " "}
+}
+
+func kindFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "save-prod", Aliases: []string{"P"}, Usage: "save under dependencies (where layers come from)"},
+		&cli.BoolFlag{Name: "save-dev", Aliases: []string{"D"}, Usage: "save under devDependencies"},
+		&cli.BoolFlag{Name: "save-optional", Aliases: []string{"O"}, Usage: "save under optionalDependencies"},
+	}
+}
+
+// ignoredFlags are pnpm's flags that are accepted because scripts pass them,
+// and why each changes nothing here.
+var ignoredFlags = []struct {
+	names []string
+	value bool
+	note  string // "" is not worth a word: it asks for what dsh always does
+}{
+	{[]string{"ignore-scripts"}, false, ""},
+	{[]string{"no-optional"}, false, "optional packages are installed where they run"},
+	{[]string{"workspace-root", "w"}, false, ""},
+	{[]string{"ignore-workspace"}, false, ""},
+	{[]string{"prefer-offline"}, false, "packages in the store are never fetched again anyway"},
+	{[]string{"force"}, false, "a damaged package is laid out anew by dsh plugin install"},
+	{[]string{"silent", "s"}, false, ""},
+	{[]string{"reporter"}, true, "use --json for output that programs read"},
+	{[]string{"recursive", "r"}, false, "a profile is no workspace"},
+}
+
+// verb is one package command with the flags that all of them take.
+func (r *runner) verb(name string, aliases []string, usage, args string, do func(*pluginRun) error, flags ...cli.Flag) *cli.Command {
+	flags = append(flags, profileFlag(),
+		&cli.BoolFlag{Name: "offline", Usage: "use nothing but the store and the lockfile"},
+		&cli.StringFlag{Name: "registry", Usage: "the npm registry to ask, instead of .npmrc's"},
+	)
+	for _, f := range ignoredFlags {
+		if f.value {
+			flags = append(flags, &cli.StringFlag{Name: f.names[0], Aliases: f.names[1:], Hidden: true})
+		} else {
+			flags = append(flags, &cli.BoolFlag{Name: f.names[0], Aliases: f.names[1:], Hidden: true})
+		}
+	}
+	return &cli.Command{
+		Name: name, Aliases: aliases, Usage: usage, ArgsUsage: args, Flags: flags,
+		Action: func(c *cli.Context) error {
+			run, err := r.pluginRun(c)
+			if err != nil {
+				return err
+			}
+			defer run.progress.Stop()
+			return do(run)
+		},
+	}
+}
+
+// pluginRun is one package command under way.
+type pluginRun struct {
+	*runner
+	cli      *cli.Context
+	ctx      context.Context
+	env      action.Env
+	opts     action.PluginOptions
+	progress *ui.Progress
+}
+
+func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
+	env, err := r.env(r.invocation.Global)
+	if err != nil {
+		return nil, err
+	}
+	name, err := profile.ParseName(r.invocation.Profile)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range ignoredFlags {
+		if f.note != "" && c.IsSet(f.names[0]) {
+			r.ui.Say("--%s changes nothing here: %s", f.names[0], f.note)
+		}
+	}
+	run := &pluginRun{runner: r, cli: c, ctx: c.Context, env: env, progress: r.ui.Progress()}
+	run.opts = action.PluginOptions{
+		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Events: run.events(),
+	}
+	return run, nil
+}
+
+func (p *pluginRun) events() install.Events {
+	var received, fetched, total atomic.Int64
+	fetching := func() {
+		p.progress.Set("fetching packages: %d of %d, %s", fetched.Load(), total.Load(), ui.Bytes(received.Load()))
+	}
+	return install.Events{
+		Resolving: func(name string) { p.progress.Set("resolving %s", name) },
+		Fetching: func(done, all int) {
+			fetched.Store(int64(done))
+			total.Store(int64(all))
+			fetching()
+		},
+		Received: func(n int64) {
+			received.Add(n)
+			fetching()
+		},
+		Linking: func(n int) { p.progress.Set("laying out %d packages", n) },
+	}
+}
+
+func (r *runner) pluginAdd(p *pluginRun) error {
+	args := p.cli.Args().Slice()
+	if len(args) == 0 {
+		return fault.WithHint(fault.Errorf(fault.Other, "plugin add needs a package"), "dsh plugin add <package>, for example a name from the npm registry or ./folder")
+	}
+	specs := make([]install.Spec, len(args))
+	for i, arg := range args {
+		spec, err := install.ParseSpec(arg, p.env.Dir)
+		if err != nil {
+			return err
+		}
+		specs[i] = spec
+	}
+	kind := profile.DependencyKind("")
+	chosen := 0
+	for flag, k := range map[string]profile.DependencyKind{
+		"save-prod": profile.Dependencies, "save-dev": profile.DevDependencies, "save-optional": profile.OptionalDependencies,
+	} {
+		if p.cli.Bool(flag) {
+			kind = k
+			chosen++
+		}
+	}
+	if chosen > 1 {
+		return fault.Errorf(fault.Other, "--save-prod, --save-dev and --save-optional exclude each other")
+	}
+	report, err := action.Add(p.ctx, p.env, p.opts, specs, install.AddOptions{Kind: kind, Exact: p.cli.Bool("save-exact")})
+	return p.report(report, err)
+}
+
+func (r *runner) pluginRemove(p *pluginRun) error {
+	names := p.cli.Args().Slice()
+	if len(names) == 0 {
+		return fault.WithHint(fault.Errorf(fault.Other, "plugin remove needs the name of a package"), "dsh plugin list shows the names")
+	}
+	report, err := action.Remove(p.ctx, p.env, p.opts, names)
+	return p.report(report, err)
+}
+
+func (r *runner) pluginInstall(p *pluginRun) error {
+	if p.cli.Args().Present() {
+		return r.pluginAdd(p) // pnpm's install with a package is add
+	}
+	report, err := action.Install(p.ctx, p.env, p.opts, p.cli.Bool("frozen-lockfile"))
+	return p.report(report, err)
+}
+
+func (r *runner) pluginUpdate(p *pluginRun) error {
+	report, err := action.Update(p.ctx, p.env, p.opts, p.cli.Args().Slice(), p.cli.Bool("latest"))
+	return p.report(report, err)
+}
+
+// report prints what a command did.
+func (p *pluginRun) report(report *action.Report, err error) error {
+	p.progress.Stop()
+	if err != nil {
+		return ended(p.ctx, err)
+	}
+	if report.Created {
+		p.ui.Say("initialized profile %s at %s", report.Profile, report.Dir)
+	}
+	for _, w := range report.Warnings {
+		p.ui.Warn(w)
+	}
+	for _, c := range report.Changes {
+		switch {
+		case c.Action == install.Added && c.Layer == install.NoLayer:
+			p.ui.Notice(fmt.Sprintf("warning: %s declares no dsh.bundle — installed as a plain dependency, not a profile layer", c.Name))
+		case c.Layer != install.NoLayer && c.Shadowed:
+			p.ui.Warn(fmt.Sprintf("the layer %s comes from the installation and not from this package; add it under a name of its own to use it: dsh plugin add NAME@npm:%s", c.Name, c.Name))
+		}
+	}
+	if by := report.Tree.Replaced; by != "" {
+		p.ui.Say("node_modules was made by %s and has been made anew", by)
+	}
+	return p.ui.Result(report, func(w io.Writer) { printReport(w, report) })
+}
+
+func printReport(w io.Writer, report *action.Report) {
+	shown := 0
+	for _, c := range report.Changes {
+		if c.Action == install.Kept && c.Layer != install.LayerAdded && c.Layer != install.LayerRemoved && len(report.Changes) > 1 {
+			continue
+		}
+		shown++
+		fmt.Fprintln(w, changeLine(c))
+	}
+	t := report.Tree
+	switch {
+	case t.Added+t.Removed+t.Changed > 0:
+		var parts []string
+		for _, part := range []struct {
+			n    int
+			what string
+		}{{t.Added, "added"}, {t.Changed, "changed"}, {t.Removed, "removed"}} {
+			if part.n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+			}
+		}
+		fmt.Fprintf(w, "packages: %s in profile %s (%s)\n", strings.Join(parts, ", "), report.Profile, report.Dir)
+	case shown == 0:
+		fmt.Fprintf(w, "profile %s is up to date (%s)\n", report.Profile, report.Dir)
+	}
+}
+
+func changeLine(c install.Change) string {
+	var b strings.Builder
+	switch c.Action {
+	case install.Updated:
+		fmt.Fprintf(&b, "updated %s %s → %s", c.Name, c.Before, c.Version)
+	case install.Removed:
+		fmt.Fprintf(&b, "removed %s %s", c.Name, c.Before)
+	case install.Kept:
+		fmt.Fprintf(&b, "kept %s %s", c.Name, c.Version)
+	default:
+		fmt.Fprintf(&b, "added %s %s", c.Name, c.Version)
+	}
+	if c.From != "" && c.Action != install.Removed {
+		fmt.Fprintf(&b, " from %s", c.From)
+	}
+	switch c.Layer {
+	case install.LayerAdded:
+		b.WriteString(", now a layer")
+	case install.LayerKept:
+		b.WriteString(", a layer")
+	case install.LayerRemoved:
+		b.WriteString(", no longer a layer")
+	case install.LayerOff:
+		b.WriteString(", its layer is switched off")
+	}
+	return b.String()
+}
+
+func (r *runner) pluginList(p *pluginRun) error {
+	listing, err := action.List(p.env, p.opts.Name)
+	if err != nil {
+		return err
+	}
+	return p.ui.Result(listing, func(w io.Writer) {
+		fmt.Fprintf(w, "profile %s (%s)\n", listing.Profile, listing.Dir)
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, d := range listing.Dependencies {
+			version, layer := d.Version, ""
+			if version == "" {
+				version = "not installed"
+			}
+			if d.Layer > 0 {
+				layer = fmt.Sprintf("layer %d", d.Layer)
+			}
+			fmt.Fprintln(t, strings.TrimRight(strings.Join([]string{d.Name, version, d.Spec, layer}, "\t"), "\t"))
+		}
+		t.Flush()
+	})
+}
+
+// otherVerb refuses pnpm's other verbs with the command that runs them.
+func (r *runner) otherVerb(c *cli.Context) error {
+	args := c.Args().Slice()
+	env, err := r.env(r.invocation.Global)
+	if err != nil {
+		return err
+	}
+	name, err := profile.ParseName(r.invocation.Profile)
+	if err != nil {
+		return err
+	}
+	return fault.WithHint(
+		fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update and list", args[0]),
+		"run pnpm in the profile for everything else: cd %s && pnpm %s", shellWord(env.Home.ProfileDir(name)), shellWords(args))
+}

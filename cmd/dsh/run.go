@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"dsh/internal/action"
+	"dsh/internal/boot"
+	"dsh/internal/fault"
+	"dsh/internal/launch"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+	"dsh/internal/ui"
+)
+
+// run is the whole program: argv in, exit code out.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string) int {
+	getenv := lookup(environ)
+	u := ui.New(stdout, stderr, getenv)
+	command, err := launch.Parse(args, getenv)
+	if err != nil {
+		return usageError(u, err)
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	r := &runner{ui: u, args: args, environ: environ, getenv: getenv}
+	switch c := command.(type) {
+	case launch.Help:
+		fmt.Fprint(stdout, launch.HelpText(syntaxOf(r.commands())))
+	case launch.Version:
+		fmt.Fprintln(stdout, version())
+	case launch.Boot:
+		u.JSON = c.Global.JSON
+		return launcherCode(u, r.boot(ctx, c))
+	case launch.Dump:
+		u.JSON = c.Global.JSON
+		return launcherCode(u, r.dump(ctx, c))
+	case launch.Own:
+		return r.own(ctx, c)
+	}
+	return 0
+}
+
+// runner is what the commands of one run share.
+type runner struct {
+	ui      *ui.UI
+	args    []string
+	environ []string
+	getenv  func(string) string
+	// invocation is the command line of one of our own commands, in order.
+	invocation launch.Invocation
+}
+
+// lookup finds a variable in an environment; as in exec, the last one counts.
+func lookup(environ []string) func(string) string {
+	return func(name string) string {
+		value := ""
+		for _, entry := range environ {
+			if v, ok := strings.CutPrefix(entry, name+"="); ok {
+				value = v
+			}
+		}
+		return value
+	}
+}
+
+// interruptible ends with the first Ctrl-C or SIGTERM; the second one kills
+// the program the usual way. Nothing that is on disk is harmed by that.
+func interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			class := fault.Interrupted
+			if s == syscall.SIGTERM {
+				class = fault.Terminated
+			}
+			cancel(fault.Errorf(class, "%s", "stopped by a signal"))
+			signal.Stop(signals)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(nil) }
+}
+
+// ended gives an error that the end of ctx caused the class of its cause.
+func ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// usageError reports a command line that cannot be understood.
+func usageError(u *ui.UI, err error) int {
+	if usage, ok := errors.AsType[*launch.UsageError](err); ok {
+		u.JSON = usage.Global.JSON
+		u.FailUsage(usage.Error(), usage.Extra)
+	} else {
+		u.Fail(err)
+	}
+	return fault.Other.ExitCode()
+}
+
+// launcherCode reports how a boot or a dump ended. All errors of these exit
+// with 1, as the reference launcher's do, except that a signal keeps its code.
+func launcherCode(u *ui.UI, err error) int {
+	if err == nil {
+		return 0
+	}
+	u.Fail(err)
+	if class := fault.ClassOf(err); class == fault.Interrupted || class == fault.Terminated {
+		return class.ExitCode()
+	}
+	return fault.Other.ExitCode()
+}
+
+// env is where the commands of this run act.
+func (r *runner) env(global launch.Global) (action.Env, error) {
+	home, err := profile.ResolveHome("", r.getenv)
+	if err != nil {
+		return action.Env{}, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return action.Env{}, fmt.Errorf("find the working directory: %w", err)
+	}
+	inst, err := action.OpenInstallation(global.Installation)
+	if err != nil {
+		return action.Env{}, err
+	}
+	return action.Env{
+		Home:         home,
+		Dir:          dir,
+		Getenv:       r.getenv,
+		Installation: inst,
+		Command:      strings.Join(append([]string{"dsh"}, r.args...), " "),
+		Waiting: func(h staging.Holder) {
+			r.ui.Say("waiting for another dsh that is changing this profile: %s", h)
+		},
+	}, nil
+}
+
+// prepare does what boots and dumps begin with: it finds the profile and, with
+// --from-default-profile, makes it anew.
+func (r *runner) prepare(ctx context.Context, l launch.Launch) (action.Env, profile.Name, []string, error) {
+	env, err := r.env(l.Global)
+	if err != nil {
+		return env, profile.Name{}, nil, err
+	}
+	name, err := profile.ParseName(l.Profile)
+	if err != nil {
+		return env, name, nil, err
+	}
+	patches := make([]string, len(l.Patches))
+	for i, patch := range l.Patches {
+		if patches[i] = patch; !filepath.IsAbs(patch) {
+			patches[i] = filepath.Join(env.Dir, patch)
+		}
+	}
+	switch {
+	case l.FromDefault != "":
+		done, err := action.Replace(ctx, env, action.ReplaceOptions{Name: name, Template: l.FromDefault, Implied: l.Implied})
+		if err != nil {
+			return env, name, nil, ended(ctx, err)
+		}
+		if done.Kept != "" {
+			r.ui.Say("the previous profile %s is kept in %s", name, done.Kept)
+		}
+		for _, w := range done.Warnings {
+			r.ui.Warn(w)
+		}
+	case l.Implied && l.Profile == launch.DefaultProfile:
+		if err := action.EnsureProfile(env, name); err != nil {
+			return env, name, nil, err
+		}
+	}
+	return env, name, patches, nil
+}
+
+func (r *runner) boot(ctx context.Context, b launch.Boot) error {
+	env, name, patches, err := r.prepare(ctx, b.Launch)
+	if err != nil {
+		return err
+	}
+	return boot.Run(boot.Request{
+		Env: env, Environ: r.environ, Name: name, Patches: patches, Args: b.Args,
+	}, boot.Log{Notice: r.ui.Notice, Warn: r.ui.Warn})
+}
+
+func (r *runner) dump(ctx context.Context, d launch.Dump) error {
+	env, name, patches, err := r.prepare(ctx, d.Launch)
+	if err != nil {
+		return err
+	}
+	composed, err := action.Compose(env, action.ComposeOptions{
+		Name: name, Patches: patches, BundlesOnly: d.Kind == launch.DefaultConfig,
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range composed.Warnings {
+		r.ui.Warn(w)
+	}
+	for _, n := range composed.Notices {
+		r.ui.Notice(n)
+	}
+	text := composed.Tree.Dump()
+	return r.ui.Result(map[string]any{"profile": name.String(), "config": string(text)}, func(w io.Writer) {
+		w.Write(text)
+	})
+}
+
+// version is the release, or the commit that the program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "0.1.0-dev"
+	}
+	return strings.TrimPrefix(info.Main.Version, "v")
+}

@@ -1,0 +1,106 @@
+// Package action is one function for each thing that dsh does: it joins the
+// packages that know profiles, layers, packages and transactions, and returns
+// data.
+//
+// It prints nothing and parses no command line.
+package action
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/installation"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// Env is where a command runs.
+type Env struct {
+	Home         profile.Home
+	Dir          string // the working directory
+	Getenv       func(string) string
+	Installation installation.Installation
+	Command      string               // what the user ran, for others who wait for our lock
+	Waiting      func(staging.Holder) // somebody else has the profile locked
+}
+
+// OpenInstallation is the installation that a command uses: the directory,
+// or the embedded one where none is named.
+func OpenInstallation(dir string) (installation.Installation, error) {
+	if dir == "" {
+		return installation.Embedded(), nil
+	}
+	return installation.OpenDir(dir)
+}
+
+// ParseName reads a profile's name.
+func ParseName(text string) (profile.Name, error) { return profile.ParseName(text) }
+
+// EnsureProfile makes a profile that is missing: from the template of its
+// name, or with the base bundle alone.
+func EnsureProfile(env Env, name profile.Name) error {
+	_, err := profile.OpenOrCreate(env.Home, name)
+	return err
+}
+
+func (e Env) place(name profile.Name) staging.Place {
+	return staging.Place{Dir: e.Home.ProfileDir(name), State: e.Home.StateDir(name)}
+}
+
+func (e Env) options() staging.Options {
+	return staging.Options{Command: e.Command, Waiting: e.Waiting}
+}
+
+// Replaced says what making a profile anew did.
+type Replaced struct {
+	Kept     string // where the previous profile went, when it had content
+	Warnings []string
+}
+
+// hasContent reports whether a profile directory holds something of its user:
+// dependencies, or a patch that is not empty. What cannot be read counts.
+func hasContent(dir string) bool {
+	file := filepath.Join(dir, "package.json")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		m, err := profile.ParseManifest(file, text)
+		if err != nil {
+			return true
+		}
+		for _, kind := range []profile.DependencyKind{profile.Dependencies, profile.DevDependencies, profile.OptionalDependencies} {
+			if len(m.Dependencies(kind)) > 0 {
+				return true
+			}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	file = filepath.Join(dir, "cordis.patch.yml")
+	text, err = os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		return true
+	}
+	patches, err := compose.ParsePatches(compose.Source{File: file, Dir: dir}, text)
+	return err != nil || len(patches) > 0
+}
+
+// inUseError refuses to replace the default profile because nobody named it.
+type inUseError struct{ name, template string }
+
+func (e *inUseError) Error() string {
+	return fmt.Sprintf("profile %q has dependencies or a patch of yours, and was not named; nothing was changed", e.name)
+}
+
+func (e *inUseError) Hint() string {
+	return fmt.Sprintf("to replace it write its name out: dsh --profile %s --from-default-profile %s", e.name, e.template)
+}
+
+func (e *inUseError) Class() fault.Class { return fault.Other }

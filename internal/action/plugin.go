@@ -1,0 +1,144 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"dsh/internal/install"
+	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// PluginOptions are what all package commands have in common.
+type PluginOptions struct {
+	Name     profile.Name
+	Offline  bool
+	Registry string // the registry for packages without a scope of their own; "" as .npmrc says
+	Events   install.Events
+}
+
+// Report says what a package command did.
+type Report struct {
+	Profile  string             `json:"profile"`
+	Dir      string             `json:"dir"`
+	Created  bool               `json:"created"` // the profile was made by this command
+	Changes  []install.Change   `json:"changes"`
+	Tree     install.TreeChange `json:"packages"`
+	Warnings []string           `json:"-"`
+}
+
+// Add installs packages into a profile, which is made when it is missing.
+func Add(ctx context.Context, env Env, opts PluginOptions, specs []install.Spec, add install.AddOptions) (*Report, error) {
+	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Add(ctx, specs, add) })
+}
+
+// Remove takes packages out of a profile.
+func Remove(ctx context.Context, env Env, opts PluginOptions, names []string) (*Report, error) {
+	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Remove(ctx, names) })
+}
+
+// Install makes a profile's node_modules what its manifest and lockfile say.
+func Install(ctx context.Context, env Env, opts PluginOptions, frozen bool) (*Report, error) {
+	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Install(ctx, frozen) })
+}
+
+// Update resolves packages of a profile anew: the named ones, or all.
+func Update(ctx context.Context, env Env, opts PluginOptions, names []string, latest bool) (*Report, error) {
+	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Update(ctx, names, latest) })
+}
+
+// change runs one job in a transaction over the profile. When it fails, the
+// profile is as it was before, also when it was not there at all.
+func change(ctx context.Context, env Env, opts PluginOptions, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
+	p, err := profile.OpenOrCreate(env.Home, opts.Name)
+	if err != nil {
+		return nil, err
+	}
+	if p.Created {
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, profile.Discard(p))
+			}
+		}()
+	}
+	config, err := registryConfig(env, opts, p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	client, err := registry.New(config, registry.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+
+	tx, err := staging.Begin(ctx, env.place(opts.Name), env.options())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	job := &install.Job{
+		Dir:      p.Dir,
+		Tx:       tx,
+		Store:    store.Open(env.Home.StoreDir()),
+		Registry: client,
+		Offline:  opts.Offline,
+		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },
+		Events:   opts.Events,
+	}
+	result, err := work(job)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	return &Report{
+		Profile:  opts.Name.String(),
+		Dir:      p.Dir,
+		Created:  p.Created,
+		Changes:  result.Changes,
+		Tree:     result.Tree,
+		Warnings: slices.Concat(p.Warnings, result.Warnings, tx.Warnings()),
+	}, nil
+}
+
+func registryConfig(env Env, opts PluginOptions, dir string) (registry.Config, error) {
+	user := env.Getenv("NPM_CONFIG_USERCONFIG")
+	if home, err := os.UserHomeDir(); user == "" && err == nil {
+		user = filepath.Join(home, ".npmrc")
+	}
+	config, err := registry.LoadConfig(env.Getenv, filepath.Join(dir, ".npmrc"), user)
+	if err == nil && opts.Registry != "" {
+		err = config.SetRegistry(opts.Registry)
+	}
+	return config, err
+}
+
+// Listing is the dependencies of a profile as they are.
+type Listing struct {
+	Profile      string           `json:"profile"`
+	Dir          string           `json:"dir"`
+	Dependencies []install.Listed `json:"dependencies"`
+	Bundles      []string         `json:"bundles"`
+}
+
+// List reads what a profile depends on. It changes nothing, and does not make
+// a profile that is missing.
+func List(env Env, name profile.Name) (*Listing, error) {
+	p, err := profile.OpenForReading(env.Home, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Listing{
+		Profile: name.String(), Dir: p.Dir,
+		Dependencies: install.List(p.Dir, p.Manifest), Bundles: p.Manifest.Bundles(),
+	}, nil
+}

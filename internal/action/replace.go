@@ -1,0 +1,49 @@
+package action
+
+import (
+	"context"
+
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// ReplaceOptions say how a profile is made anew.
+type ReplaceOptions struct {
+	Name     profile.Name
+	Template string
+	// Implied says that the command line did not name the profile. One that
+	// is in use is then not replaced.
+	Implied bool
+}
+
+// Replace makes a profile a fresh copy of a shipped template: everything is
+// checked first, then staged beside the profile and renamed into place, and
+// the previous directory is restored if that fails.
+func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error) {
+	tmpl, err := profile.LookupTemplate(opts.Template)
+	if err != nil {
+		return Replaced{}, err
+	}
+	if err := profile.CheckTarget(opts.Name); err != nil {
+		return Replaced{}, err
+	}
+	place := env.place(opts.Name)
+	used := hasContent(place.Dir)
+	if opts.Implied && used {
+		return Replaced{}, &inUseError{opts.Name.String(), opts.Template}
+	}
+	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
+		return Replaced{}, err
+	}
+	done, err := staging.ReplaceDir(ctx, place, func(stage string) error {
+		return profile.Write(stage, opts.Name, tmpl)
+	}, env.options())
+	if err != nil {
+		return Replaced{}, err
+	}
+	result := Replaced{Warnings: done.Warnings}
+	if used {
+		result.Kept = done.Kept
+	}
+	return result, nil
+}

@@ -1,0 +1,131 @@
+// Package boot starts a profile: the environment layers, the composed tree,
+// then the rows.
+//
+// It does not read command lines and it does not compose; it runs what was
+// composed.
+package boot
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"dsh/internal/action"
+	"dsh/internal/boot/environ"
+	"dsh/internal/compose"
+	"dsh/internal/profile"
+)
+
+// Request is one start of a profile.
+type Request struct {
+	Env     action.Env
+	Environ []string // the process environment, "NAME=value"
+	Name    profile.Name
+	Patches []string // absolute paths of --patch files
+	Args    []string // the app's, word for word
+}
+
+// Log is how a boot tells what happens. Notice gets lines in the reference
+// launcher's words, Warn our own.
+type Log struct {
+	Notice, Warn func(string)
+}
+
+// UnsupportedError is a tree with rows whose plugins this build does not have.
+type UnsupportedError struct {
+	Profile string
+	Rows    []compose.Row // the enabled rows that cannot run
+	Total   int
+	Args    []string
+}
+
+func (e *UnsupportedError) Error() string {
+	var b strings.Builder
+	if len(e.Rows) == 0 {
+		return fmt.Sprintf("profile %q has no enabled row; there is nothing to start", e.Profile)
+	}
+	fmt.Fprintf(&b, "profile %q cannot start: this build of dsh has no plugin for %d of its %d rows", e.Profile, len(e.Rows), e.Total)
+	for _, row := range e.Rows {
+		fmt.Fprintf(&b, "\n\t%s: %s (from %s)", rowID(row), rowName(row), row.Origin)
+	}
+	return b.String()
+}
+
+// Hint says what can be done with the profile all the same.
+func (e *UnsupportedError) Hint() string {
+	return "dsh --profile " + e.Profile + " --dump-config prints the composed tree; the reference launcher boots this profile as it is"
+}
+
+func rowID(row compose.Row) string {
+	if row.ID() == nil {
+		return "(no id)"
+	}
+	return fmt.Sprint(row.ID())
+}
+
+func rowName(row compose.Row) string {
+	if row.Name() == "" {
+		return "(no plugin name)"
+	}
+	return row.Name()
+}
+
+// telemetryRow is switched off on top of all layers while
+// DSH_TELEMETRY_DISABLED is set to anything.
+const telemetryRow = "session-telemetry-otel"
+
+// Run starts the profile and returns when it ends.
+func Run(req Request, log Log) error {
+	snapshot, warnings, err := environ.Load(req.Environ, req.Env.Dir, req.Env.Home.Dir(), os.ReadFile)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		log.Warn(w.String())
+	}
+	composed, err := action.Compose(req.Env, action.ComposeOptions{Name: req.Name, Patches: req.Patches})
+	if err != nil {
+		return err
+	}
+	for _, w := range composed.Warnings {
+		log.Warn(w)
+	}
+	for _, n := range composed.Notices {
+		log.Notice(n)
+	}
+	tree := composed.Tree
+	if disabled, _ := snapshot.Lookup("DSH_TELEMETRY_DISABLED"); disabled.Value != "" && hasRow(tree, telemetryRow) {
+		off, err := compose.ParsePatches(compose.Source{File: "DSH_TELEMETRY_DISABLED"}, []byte("- id: "+telemetryRow+"\n  disabled: true\n"))
+		if err != nil {
+			return err
+		}
+		tree = compose.Apply(append(composed.Stack.Layers, compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off}))
+	}
+	return activate(req, tree)
+}
+
+// activate starts the rows. A row whose plugin is not compiled in stops the
+// start, so that nothing runs half.
+func activate(req Request, tree *compose.Tree) error {
+	e := &UnsupportedError{Profile: req.Name.String(), Args: req.Args}
+	for row := range tree.All() {
+		e.Total++
+		// An expression decides when its row is mounted, which does not happen.
+		if off, expr := row.Disabled(); (!off || expr != nil) && row.Name() != groupPlugin {
+			e.Rows = append(e.Rows, row)
+		}
+	}
+	return e
+}
+
+// groupPlugin holds rows and does nothing itself.
+const groupPlugin = "cordis:group"
+
+func hasRow(tree *compose.Tree, id string) bool {
+	for _, row := range tree.Rows {
+		if row.ID() == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,362 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"dsh/internal/fault"
+	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// Events tells a caller how an install proceeds. Any field may be nil;
+// functions may be called from several goroutines at once.
+type Events struct {
+	Resolving func(name string)     // the registry is asked for a package
+	Fetching  func(done, total int) // so many of the missing archives are there
+	Received  func(bytes int64)     // more bytes came in
+	Linking   func(packages int)    // node_modules is being laid out
+	Waiting   func(holder string)   // another process has the profile locked
+}
+
+// Job is one change to the packages of one profile. Everything it does goes
+// into the transaction; nothing is changed before the caller commits.
+type Job struct {
+	Dir      string // the profile's directory
+	Tx       *staging.Tx
+	Store    *store.Store
+	Registry *registry.Client
+	Offline  bool // nothing but the store and the lockfile is used
+	// InBox reports whether the installation has a bundle of that name, which
+	// then stays a layer when the profile's own copy goes.
+	InBox  func(name string) bool
+	Events Events
+
+	manifest *profile.Manifest // as the job edits it
+	before   *profile.Manifest // as it was
+	locked   *Lock             // nil without a lockfile
+	lockText []byte
+	present  present
+	pinned   map[string]*Package // what this command picked for the profile's own dependencies
+}
+
+// Result says what a job did.
+type Result struct {
+	Changes  []Change
+	Tree     TreeChange
+	Warnings []string
+}
+
+// Action is what happened to one dependency of the profile.
+type Action string
+
+// The actions.
+const (
+	Added   Action = "added"
+	Removed Action = "removed"
+	Updated Action = "updated"
+	Kept    Action = "kept" // it was named, and is as it was
+)
+
+// LayerChange is what happened to a dependency's place in the bundle list.
+type LayerChange string
+
+// The layer changes.
+const (
+	NoLayer      LayerChange = ""        // it declares no layer
+	LayerAdded   LayerChange = "added"   // it is a layer from now on
+	LayerKept    LayerChange = "kept"    // it was a layer and stays one
+	LayerRemoved LayerChange = "removed" // it was a layer
+	LayerOff     LayerChange = "off"     // it declares one, and the profile does not list it
+)
+
+// Change is what a job did to one dependency of the profile.
+type Change struct {
+	Name    string      `json:"name"`
+	Action  Action      `json:"action"`
+	Before  string      `json:"before,omitempty"`  // version
+	Version string      `json:"version,omitempty"` // version now
+	Spec    string      `json:"spec,omitempty"`    // as package.json holds it
+	From    string      `json:"from,omitempty"`    // registry, address or path
+	Layer   LayerChange `json:"layer"`
+	// Shadowed says that the installation has a bundle of this name, whose
+	// layer is the one that counts.
+	Shadowed bool `json:"shadowed,omitempty"`
+}
+
+// AddOptions are the choices of `dsh plugin add`.
+type AddOptions struct {
+	Kind  profile.DependencyKind // "" keeps where it stands, else dependencies
+	Exact bool                   // save exact versions
+}
+
+// Add installs the packages that specs name and makes the bundles among them
+// layers.
+func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, error) {
+	if err := j.begin(); err != nil {
+		return nil, err
+	}
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	picked := make([]*Package, len(specs))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelRequests)
+	for i, spec := range specs {
+		group.Go(func() (err error) {
+			picked[i], err = find.find(groupCtx, spec)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i, spec := range specs {
+		if spec.Name == "" {
+			spec.Name = picked[i].Name
+		}
+		old, kind, had := j.manifest.Dependency(spec.Name)
+		if opts.Kind != "" || !had {
+			kind = opts.Kind
+		}
+		if kind == "" {
+			kind = profile.Dependencies
+		}
+		j.manifest.SetDependency(kind, spec.Name, saved(spec, picked[i], j.Dir, old, opts.Exact))
+		j.pinned[spec.Name] = picked[i]
+		if slices.Contains(names, spec.Name) {
+			return nil, fault.Errorf(fault.Other, "%s is named twice", spec.Name)
+		}
+		names = append(names, spec.Name)
+	}
+	return j.settle(ctx, find, change{touched: names, fresh: func(name string) bool { return j.pinned[name] != nil }, activate: true})
+}
+
+// Remove takes dependencies, and their layers, out of the profile.
+func (j *Job) Remove(ctx context.Context, names []string) (*Result, error) {
+	if err := j.begin(); err != nil {
+		return nil, err
+	}
+	var absent []string
+	for _, name := range names {
+		if !j.manifest.RemoveDependency(name) {
+			absent = append(absent, name)
+		}
+	}
+	if len(absent) > 0 {
+		have := "it has no dependencies"
+		if all := j.dependencyNames(); len(all) > 0 {
+			have = "it depends on " + strings.Join(all, ", ")
+		}
+		return nil, fault.Errorf(fault.Package, "the profile does not depend on %s; %s", strings.Join(absent, ", "), have)
+	}
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	return j.settle(ctx, find, change{touched: names})
+}
+
+// Install makes node_modules what manifest and lockfile say. With frozen it
+// refuses to change the lockfile.
+func (j *Job) Install(ctx context.Context, frozen bool) (*Result, error) {
+	if err := j.begin(); err != nil {
+		return nil, err
+	}
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	return j.settle(ctx, find, change{frozen: frozen})
+}
+
+// Update resolves the named dependencies, or all of them, anew within what
+// the manifest allows; latest takes the newest release instead and changes
+// the manifest.
+func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result, error) {
+	if err := j.begin(); err != nil {
+		return nil, err
+	}
+	all := j.dependencyNames()
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return nil, fault.Errorf(fault.Package, "the profile does not depend on %s", name)
+		}
+	}
+	fresh := func(name string) bool { return slices.Contains(names, name) }
+	if len(names) == 0 {
+		names = all
+		fresh = func(string) bool { return true }
+	}
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	for _, name := range names {
+		if err := j.raise(ctx, find, name, latest); err != nil {
+			return nil, err
+		}
+	}
+	return j.settle(ctx, find, change{touched: names, fresh: fresh})
+}
+
+// raise moves the saved range of one dependency up to what it picks now, as
+// pnpm update does. Exact versions, tags and what is no registry package stay
+// as they are written, unless the newest release is asked for.
+func (j *Job) raise(ctx context.Context, find *sources, name string, latest bool) error {
+	old, kind, _ := j.manifest.Dependency(name)
+	spec, err := ParseDependency(name, old, j.Dir)
+	if err != nil {
+		return err
+	}
+	if spec.Kind != Registry {
+		return nil
+	}
+	if latest {
+		spec.Wanted = ""
+	} else if operator(spec.Wanted) == "" {
+		return nil
+	}
+	pkg, err := find.find(ctx, spec)
+	if err != nil {
+		return err
+	}
+	j.pinned[name] = pkg
+	j.manifest.SetDependency(kind, name, withAlias(spec, operator(old)+pkg.Version))
+	return nil
+}
+
+// begin reads what the profile has now.
+func (j *Job) begin() error {
+	real, err := filepath.EvalSymlinks(j.Dir)
+	if err != nil {
+		return err
+	}
+	j.Dir, j.pinned = real, map[string]*Package{}
+	file := filepath.Join(j.Dir, LockName)
+	j.lockText, err = os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		j.locked = nil
+	case err != nil:
+		return fmt.Errorf("read lockfile: %w", err)
+	default:
+		if j.locked, err = ParseLock(file, j.lockText); err != nil {
+			return err
+		}
+	}
+	j.Tx.Expect(LockName, j.lockText)
+	if j.manifest, err = j.readManifest(); err != nil {
+		return err
+	}
+	if j.before, err = profile.ParseManifest(j.manifest.Path(), j.manifest.Bytes()); err != nil {
+		return err
+	}
+	j.present, err = readPresent(j.Dir)
+	return err
+}
+
+func (j *Job) readManifest() (*profile.Manifest, error) {
+	file := filepath.Join(j.Dir, "package.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read profile manifest: %w", err)
+	}
+	j.Tx.Expect("package.json", text)
+	return profile.ParseManifest(file, text)
+}
+
+var dependencyKinds = []profile.DependencyKind{profile.Dependencies, profile.DevDependencies, profile.OptionalDependencies}
+
+func (j *Job) dependencyNames() []string {
+	var names []string
+	for _, kind := range dependencyKinds {
+		for _, d := range j.manifest.Dependencies(kind) {
+			names = append(names, d.Name)
+		}
+	}
+	sort.Strings(names)
+	return slices.Compact(names)
+}
+
+func (j *Job) wishes() []Wish {
+	var wishes []Wish
+	for _, name := range j.dependencyNames() {
+		wanted, kind, _ := j.manifest.Dependency(name)
+		wishes = append(wishes, Wish{Name: name, Wanted: wanted, Optional: kind == profile.OptionalDependencies})
+	}
+	return wishes
+}
+
+// change is what settle must know of the verb.
+type change struct {
+	touched  []string               // the dependencies that the command is about
+	fresh    func(name string) bool // whose locked version is not kept; nil keeps all
+	activate bool                   // make touched bundles layers even where they were switched off
+	frozen   bool
+}
+
+// settle resolves, fetches and lays out what the edited manifest asks for,
+// reconciles the bundle list, and puts it all into the transaction.
+func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, error) {
+	wishes := j.wishes()
+	for _, w := range wishes {
+		if !validName(w.Name) {
+			return nil, fault.Errorf(fault.Package, "%s: %q in its dependencies is no package name", j.manifest.Path(), w.Name)
+		}
+	}
+	r := &resolver{
+		find: find, dir: j.Dir, locked: j.locked, pinned: j.pinned,
+		fresh: func(name string) bool { return c.fresh != nil && c.fresh(name) },
+	}
+	root, err := r.resolve(ctx, wishes)
+	if err != nil {
+		return nil, err
+	}
+	lock := lockOf(root, wishes)
+	lockText := lock.Bytes()
+	if c.frozen && !bytes.Equal(lockText, j.lockText) {
+		return nil, fault.WithHint(fault.Errorf(fault.Package, "%s does not fit package.json, and it must not change", LockName),
+			"dsh plugin install without --frozen-lockfile brings it up to date")
+	}
+	skipped, err := platformSkips(lock)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := j.fetch(ctx, find, lock, skipped)
+	if err != nil {
+		return nil, err
+	}
+	if j.Events.Linking != nil {
+		j.Events.Linking(len(lock.Nodes))
+	}
+	t := &tree{dir: j.Dir, lock: lock, entries: entries, skipped: skipped}
+	result := &Result{Warnings: peerWarnings(root)}
+	if result.Tree, err = t.stage(ctx, j.Tx, j.present); err != nil {
+		return nil, err
+	}
+	if result.Changes, err = j.reconcile(t, c); err != nil {
+		return nil, err
+	}
+	for _, file := range []struct {
+		name string
+		now  []byte
+		was  []byte
+	}{
+		{LockName, lockText, j.lockText},
+		{"package.json", j.manifest.Bytes(), j.before.Bytes()},
+	} {
+		if !bytes.Equal(file.now, file.was) {
+			if err := j.Tx.WriteFile(file.name, file.now, 0o644); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return result, nil
+}

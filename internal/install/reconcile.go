@@ -1,0 +1,148 @@
+package install
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"dsh/internal/profile"
+)
+
+// installed is what stands in node_modules under one name.
+type installed struct {
+	version string
+	bundle  bool
+	there   bool
+}
+
+const maxPackageJSON = 16 << 20
+
+// onDisk reads what is installed for a dependency of the profile right now.
+func onDisk(dir, name string) installed {
+	text, err := os.ReadFile(filepath.Join(dir, "node_modules", filepath.FromSlash(name), "package.json"))
+	if err != nil {
+		return installed{}
+	}
+	p, err := parsePackageJSON(name, text)
+	if err != nil {
+		return installed{there: true}
+	}
+	return installed{version: p.Version, bundle: p.isBundle(), there: true}
+}
+
+// staged reads what will be installed for a dependency of the profile.
+func (t *tree) staged(name string) (installed, error) {
+	at := "node_modules/" + name
+	n, ok := t.lock.Nodes[at]
+	if !ok || t.skipped[at] {
+		return installed{}, nil // an optional one that is left out
+	}
+	var text []byte
+	var err error
+	if n.Origin.Kind == Link {
+		text, err = os.ReadFile(filepath.Join(nativePlace(t.dir, n.Origin.Place), "package.json"))
+	} else {
+		text, err = t.entries[n.Integrity].ReadFile("package.json", maxPackageJSON)
+	}
+	if err != nil {
+		return installed{}, fmt.Errorf("read %s: %w", n.describe(), err)
+	}
+	p, err := parsePackageJSON(n.describe(), text)
+	if err != nil {
+		return installed{}, err
+	}
+	return installed{version: n.Version, bundle: p.isBundle(), there: true}, nil
+}
+
+// reconcile brings the bundle list in step with the dependencies that the
+// command is about, and with no others: what a person switched off by hand
+// stays off. A dependency becomes a layer when it is added, or when an update
+// gains the declaration; it stops being one when it is removed or loses the
+// declaration, unless the installation has a bundle of that name. Only
+// packages under "dependencies" are layers.
+func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
+	bundles := j.manifest.Bundles()
+	touched := c.touched
+	if touched == nil {
+		touched, c.activate = j.newcomers(), true
+	}
+	var changes []Change
+	for _, name := range touched {
+		before := onDisk(j.Dir, name)
+		now, err := t.staged(name)
+		if err != nil {
+			return nil, err
+		}
+		spec, kind, depends := j.manifest.Dependency(name)
+		listed := slices.Contains(bundles, name)
+		layer := now.bundle && depends && kind == profile.Dependencies
+		ch := Change{Name: name, Before: before.version, Version: now.version, Spec: spec, Action: Kept,
+			Shadowed: layer && j.InBox(name)}
+		switch {
+		case !depends:
+			ch.Action = Removed
+		case !j.depended(name) || !before.there:
+			ch.Action = Added
+		case before.version != now.version || j.moved(t, name):
+			ch.Action = Updated
+		}
+		switch {
+		case layer && listed:
+			ch.Layer = LayerKept
+		case layer && (c.activate || !before.bundle):
+			ch.Layer = LayerAdded
+			bundles = append(bundles, name)
+		case layer:
+			ch.Layer = LayerOff
+		case listed && j.InBox(name):
+			ch.Layer = LayerKept
+		case listed && j.depended(name):
+			ch.Layer = LayerRemoved
+			bundles = slices.DeleteFunc(bundles, func(b string) bool { return b == name })
+		}
+		if n, ok := t.lock.Nodes["node_modules/"+name]; ok {
+			ch.From = j.from(n.Package)
+		}
+		changes = append(changes, ch)
+	}
+	if !slices.Equal(bundles, j.manifest.Bundles()) {
+		j.manifest.SetBundles(bundles)
+	}
+	return changes, nil
+}
+
+// newcomers is the dependencies that an install brings in for the first time:
+// neither the lockfile nor node_modules knows them.
+func (j *Job) newcomers() []string {
+	var names []string
+	for _, name := range j.dependencyNames() {
+		if !j.depended(name) && !onDisk(j.Dir, name).there {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// depended reports whether the profile depended on name before the command.
+func (j *Job) depended(name string) bool {
+	if j.locked != nil {
+		if _, ok := j.locked.Wanted[name]; ok {
+			return true
+		}
+	}
+	_, _, ok := j.before.Dependency(name)
+	return ok
+}
+
+// moved reports whether the content of a dependency changes though its
+// version does not.
+func (j *Job) moved(t *tree, name string) bool {
+	if j.locked == nil {
+		return false
+	}
+	at := "node_modules/" + name
+	old, had := j.locked.Nodes[at]
+	now, has := t.lock.Nodes[at]
+	return had && has && (old.Integrity != now.Integrity || old.Origin != now.Origin)
+}

@@ -1,0 +1,331 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"dsh/internal/fault"
+	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
+)
+
+// parallelRequests is how many packages are picked or fetched at once. The
+// registry client bounds its connections by itself.
+const parallelRequests = 16
+
+// assumedNode is the Node.js release that "engines" is held against where
+// several versions fit: packages are for the harness, which needs Node.js, and
+// dsh has none to ask.
+const assumedNode = "24.21.0"
+
+// sources finds packages wherever a spec says they are.
+type sources struct {
+	job   *Job
+	ahead errgroup.Group // requests made before the resolver needs them
+}
+
+// sources makes the finder of one job. Done ends the requests made ahead.
+func (j *Job) sources(ctx context.Context) (s *sources, within context.Context, done func()) {
+	s = &sources{job: j}
+	within, cancel := context.WithCancel(ctx)
+	return s, within, func() {
+		cancel()
+		_ = s.ahead.Wait() // each error comes back to whoever really asks
+	}
+}
+
+// prefetch implements finder.
+func (s *sources) prefetch(ctx context.Context, name string) {
+	if s.job.Offline {
+		return
+	}
+	s.ahead.Go(func() error {
+		_, err := s.job.Registry.Packument(ctx, name)
+		return err
+	})
+}
+
+// find implements finder.
+func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
+	switch spec.Kind {
+	case Registry:
+		return s.fromRegistry(ctx, spec)
+	case Link:
+		return s.fromLink(spec)
+	}
+	entry, err := s.content(ctx, Origin{spec.Kind, originPlace(spec, s.job.Dir)}, store.Integrity{})
+	if err != nil {
+		return nil, err
+	}
+	where := shownPlace(spec)
+	text, err := entry.ReadFile("package.json", maxPackageJSON)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Errorf(fault.Package, "%s holds no package.json, so it is no package", where)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.described(where, text, spec, entry.Integrity)
+}
+
+func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error) {
+	if s.job.Offline {
+		return nil, fault.Errorf(fault.Network, "%s%s is not in the lockfile, and --offline asks no registry", spec.Target, wantedSuffix(spec.Wanted))
+	}
+	if s.job.Events.Resolving != nil {
+		s.job.Events.Resolving(spec.Target)
+	}
+	packument, err := s.job.Registry.Packument(ctx, spec.Target)
+	if err != nil {
+		return nil, err
+	}
+	m, err := registry.Pick(packument, spec.Wanted, registry.PickOptions{NodeVersion: assumedNode})
+	if err != nil {
+		return nil, err
+	}
+	pkg := &Package{
+		Name:         spec.Target,
+		Version:      m.Version,
+		Dependencies: m.Dependencies,
+		Optional:     m.OptionalDependencies,
+		Peers:        m.PeerDependencies,
+		Bin:          m.Bin,
+	}
+	if pkg.Integrity, err = store.ParseIntegrity(m.Dist.Integrity); err != nil {
+		return nil, fault.Errorf(fault.Package, "%s@%s cannot be verified: the registry gives no sha512 hash for it", pkg.Name, pkg.Version)
+	}
+	return pkg, nil
+}
+
+// fromLink reads the package.json of a local folder that is linked.
+func (s *sources) fromLink(spec Spec) (*Package, error) {
+	where := shownPlace(spec)
+	info, err := os.Stat(spec.Place)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault.Errorf(fault.Package, "%s: there is no such folder", where)
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", where, err)
+	case !info.IsDir():
+		return nil, fault.Errorf(fault.Package, "%s is no folder; an archive ends in .tgz", where)
+	}
+	text, err := os.ReadFile(filepath.Join(spec.Place, "package.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Errorf(fault.Package, "%s holds no package.json, so it is no package", where)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", where, err)
+	}
+	return s.described(where, text, spec, store.Integrity{})
+}
+
+// described is the package whose package.json is text.
+func (s *sources) described(where string, text []byte, spec Spec, id store.Integrity) (*Package, error) {
+	p, err := parsePackageJSON(where, text)
+	if err != nil {
+		return nil, err
+	}
+	pkg, err := p.resolved(where)
+	if err != nil {
+		return nil, err
+	}
+	pkg.Integrity = id
+	pkg.Origin = Origin{spec.Kind, originPlace(spec, s.job.Dir)}
+	if spec.Kind == Link {
+		// What a linked folder needs is its own affair, as in pnpm.
+		pkg.Dependencies, pkg.Optional, pkg.Bundled = nil, nil, nil
+	}
+	return pkg, nil
+}
+
+// content brings the content of a package that is no link into the store. A
+// zero want accepts what comes, which the lockfile then pins.
+func (s *sources) content(ctx context.Context, origin Origin, want store.Integrity) (store.Entry, error) {
+	if entry, ok := s.job.Store.Get(want); ok {
+		return entry, nil
+	}
+	switch origin.Kind {
+	case URL:
+		return s.fromAddress(ctx, origin.Place, want)
+	case Archive:
+		file := nativePlace(s.job.Dir, origin.Place)
+		f, err := os.Open(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return store.Entry{}, fault.Errorf(fault.Package, "%s: there is no such file", file)
+		}
+		if err != nil {
+			return store.Entry{}, err
+		}
+		defer f.Close()
+		entry, err := s.job.Store.AddTarball(ctx, f, want)
+		return entry, within(file, err)
+	default: // Folder
+		dir := nativePlace(s.job.Dir, origin.Place)
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return store.Entry{}, fault.Errorf(fault.Package, "%s: there is no such folder", dir)
+		}
+		entry, err := s.job.Store.AddFolder(ctx, dir)
+		if err == nil && !want.IsZero() && entry.Integrity != want {
+			err = &store.MismatchError{Want: want, Got: entry.Integrity}
+		}
+		return entry, within(dir, err)
+	}
+}
+
+// fromAddress downloads an archive into the store.
+func (s *sources) fromAddress(ctx context.Context, address string, want store.Integrity) (store.Entry, error) {
+	if s.job.Offline {
+		return store.Entry{}, fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", shown(address))
+	}
+	dir, remove, err := tempDir(s.job.Store.Dir())
+	if err != nil {
+		return store.Entry{}, err
+	}
+	defer remove()
+	file, err := download(ctx, s.job.Registry.HTTP(), address, dir)
+	if err != nil {
+		return store.Entry{}, err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return store.Entry{}, err
+	}
+	defer f.Close()
+	entry, err := s.job.Store.AddTarball(ctx, s.job.counted(f), want)
+	return entry, within(shown(address), err)
+}
+
+// within says of which package an error of the store speaks.
+func within(what string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// counted reports the bytes that are read from r.
+func (j *Job) counted(r io.Reader) io.Reader {
+	if j.Events.Received == nil {
+		return r
+	}
+	return countingReader{r, j.Events.Received}
+}
+
+type countingReader struct {
+	io.Reader
+	received func(int64)
+}
+
+func (c countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.received(int64(n))
+	return n, err
+}
+
+// fetch brings every package of a lock that is laid out here into the store.
+// An optional package that cannot be had is added to skipped.
+func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[string]bool) (map[store.Integrity]store.Entry, error) {
+	entries := map[store.Integrity]store.Entry{}
+	missing := map[store.Integrity]string{} // where it is needed first
+	for _, at := range sortedKeys(lock.Nodes) {
+		n := lock.Nodes[at]
+		if skipped[at] || n.Origin.Kind == Link {
+			continue
+		}
+		if _, known := entries[n.Integrity]; known {
+			continue
+		}
+		entry, ok := j.Store.Get(n.Integrity)
+		entries[n.Integrity] = entry
+		if !ok {
+			missing[n.Integrity] = at
+		}
+	}
+	if len(missing) == 0 {
+		return entries, nil
+	}
+	type fetched struct {
+		at    string
+		entry store.Entry
+		err   error
+	}
+	results := make(chan fetched, len(missing))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelRequests)
+	var done atomic.Int64
+	for _, at := range missing {
+		n := lock.Nodes[at]
+		group.Go(func() error {
+			entry, err := s.archive(groupCtx, n.Package)
+			if j.Events.Fetching != nil {
+				j.Events.Fetching(int(done.Add(1)), len(missing))
+			}
+			results <- fetched{at, entry, err}
+			if err != nil && !(n.Optional && isMissing(err)) {
+				return within(n.describe(), err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	close(results)
+	for r := range results {
+		if r.err != nil {
+			skipped[r.at] = true
+			continue
+		}
+		entries[lock.Nodes[r.at].Integrity] = r.entry
+	}
+	return entries, nil
+}
+
+// isMissing reports whether a server says that it does not have something.
+func isMissing(err error) bool {
+	_, ok := errors.AsType[*registry.NotFoundError](err)
+	return ok
+}
+
+// archive fetches the content of one locked package.
+func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error) {
+	if pkg.Origin.Kind != Registry {
+		return s.content(ctx, pkg.Origin, pkg.Integrity)
+	}
+	if s.job.Offline {
+		return store.Entry{}, fault.Errorf(fault.Network, "it is not in the store, and --offline fetches nothing")
+	}
+	body, _, err := s.job.Registry.OpenTarball(ctx, pkg.Name, pkg.Version, pkg.Origin.Place)
+	if err != nil {
+		return store.Entry{}, err
+	}
+	defer body.Close()
+	return s.job.Store.AddTarball(ctx, s.job.counted(body), pkg.Integrity)
+}
+
+func shownPlace(spec Spec) string {
+	if spec.Kind == URL {
+		return shown(spec.Place)
+	}
+	return spec.Place
+}
+
+// from says in one word or address where a package comes from.
+func (j *Job) from(pkg *Package) string {
+	switch pkg.Origin.Kind {
+	case Registry:
+		return j.Registry.Home(pkg.Name)
+	case URL:
+		return shown(pkg.Origin.Place)
+	default:
+		return nativePlace(j.Dir, pkg.Origin.Place)
+	}
+}

@@ -1,0 +1,223 @@
+// Package store is the directory in which every package content stands once,
+// under the hash of what it was made from, shared by all profiles of a home.
+//
+// It is not a cache of metadata, and it knows nothing of names, versions or
+// registries: content goes in with a hash and comes out as files to link.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"dsh/internal/staging"
+)
+
+// Store is a directory of package contents.
+//
+// An entry is <dir>/<first two hex digits>/<the rest>/ with the content in
+// files/ and its listing in index. Both are made in a temporary directory,
+// the index last, and appear with one rename, so that an entry with an index
+// is whole.
+type Store struct{ dir string }
+
+// Open names the store; the directory is made when the first entry is.
+func Open(dir string) *Store { return &Store{dir: dir} }
+
+// Dir is the store's directory.
+func (s *Store) Dir() string { return s.dir }
+
+const (
+	filesDir    = "files"
+	indexName   = "index"
+	indexHeader = "dsh-index 1"
+)
+
+// File is one file of an entry.
+type File struct {
+	Path       string // slash-separated, relative to the package's root
+	Size       int64
+	Executable bool
+}
+
+// Entry is one package content that the store holds.
+type Entry struct {
+	Integrity Integrity
+	Files     []File // sorted by path
+	dir       string
+}
+
+func (s *Store) entryDir(id Integrity) string {
+	h := id.hex()
+	return filepath.Join(s.dir, h[:2], h[2:])
+}
+
+// Get is the entry with the given hash. It reports false when the store does
+// not hold it whole.
+func (s *Store) Get(id Integrity) (Entry, bool) {
+	if id.IsZero() {
+		return Entry{}, false
+	}
+	dir := s.entryDir(id)
+	data, err := os.ReadFile(filepath.Join(dir, indexName))
+	if err != nil {
+		return Entry{}, false
+	}
+	files, err := parseIndex(string(data))
+	if err != nil {
+		return Entry{}, false // an index that does not read counts as absent, and is made anew
+	}
+	return Entry{Integrity: id, Files: files, dir: dir}, true
+}
+
+// publish gives a finished content its place. A content that another process
+// published meanwhile is the same content and wins.
+func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
+	if err := os.WriteFile(filepath.Join(tmp, indexName), formatIndex(files), 0o444); err != nil {
+		return Entry{}, err
+	}
+	final := s.entryDir(id)
+	if _, ok := s.Get(id); !ok {
+		// What stands there without a readable index is no entry.
+		if err := staging.RemoveAll(final); err != nil {
+			return Entry{}, err
+		}
+	}
+	if err := staging.MkdirAll(filepath.Dir(final)); err != nil {
+		return Entry{}, err
+	}
+	if err := staging.Publish(tmp, final); err != nil {
+		return Entry{}, err
+	}
+	return Entry{Integrity: id, Files: files, dir: final}, nil
+}
+
+// build runs fill on an empty content directory in a temporary place of the
+// store and publishes what it made. Nothing is left of a content that failed.
+func (s *Store) build(fill func(root *os.Root) (Integrity, []File, error)) (entry Entry, err error) {
+	if err := staging.MkdirAll(s.dir); err != nil {
+		return Entry{}, fmt.Errorf("open the package store: %w", err)
+	}
+	tmp, err := staging.TempDir(s.dir)
+	if err != nil {
+		return Entry{}, fmt.Errorf("open the package store: %w", err)
+	}
+	published := false
+	defer func() {
+		if !published {
+			err = errors.Join(err, staging.RemoveAll(tmp))
+		}
+	}()
+	content := filepath.Join(tmp, filesDir)
+	if err := os.Mkdir(content, 0o755); err != nil {
+		return Entry{}, err
+	}
+	root, err := os.OpenRoot(content)
+	if err != nil {
+		return Entry{}, err
+	}
+	id, files, err := fill(root)
+	if err = errors.Join(err, root.Close()); err != nil {
+		return Entry{}, err
+	}
+	entry, err = s.publish(tmp, id, files)
+	published = err == nil
+	return entry, err
+}
+
+// ReadFile reads one file of the entry, at most limit bytes of it.
+func (e Entry) ReadFile(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(e.path(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %d bytes", name, limit)
+	}
+	return data, err
+}
+
+// Has reports whether the entry has a file at the slash-separated path.
+func (e Entry) Has(name string) bool {
+	_, err := fs.Stat(os.DirFS(filepath.Join(e.dir, filesDir)), name)
+	return err == nil
+}
+
+func (e Entry) path(name string) string {
+	return filepath.Join(e.dir, filesDir, filepath.FromSlash(name))
+}
+
+// Link makes the directory dst, whose parent exists, with the entry's files
+// in it: hard links where the filesystem can, copies elsewhere.
+func (e Entry) Link(dst string) error {
+	if err := os.Mkdir(dst, 0o755); err != nil {
+		return err
+	}
+	made := ""
+	for _, f := range e.Files {
+		if dir, _, ok := cutLast(f.Path); ok && dir != made {
+			if err := os.MkdirAll(filepath.Join(dst, filepath.FromSlash(dir)), 0o755); err != nil {
+				return err
+			}
+			made = dir
+		}
+		if err := staging.Link(e.path(f.Path), filepath.Join(dst, filepath.FromSlash(f.Path))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cutLast(p string) (dir, base string, ok bool) {
+	i := strings.LastIndexByte(p, '/')
+	if i < 0 {
+		return "", p, false
+	}
+	return p[:i], p[i+1:], true
+}
+
+// formatIndex writes one line a file: "x" for executable ones, "-" for the
+// others, the size, the path. Paths hold no control characters; unpacking and
+// copying refuse them.
+func formatIndex(files []File) []byte {
+	out := []byte(indexHeader + "\n")
+	for _, f := range files {
+		kind := byte('-')
+		if f.Executable {
+			kind = 'x'
+		}
+		out = append(out, kind, ' ')
+		out = strconv.AppendInt(out, f.Size, 10)
+		out = append(out, ' ')
+		out = append(out, f.Path...)
+		out = append(out, '\n')
+	}
+	return out
+}
+
+func parseIndex(text string) ([]File, error) {
+	body, ok := strings.CutPrefix(text, indexHeader+"\n")
+	if !ok {
+		return nil, errors.New("unknown index format")
+	}
+	files := make([]File, 0, strings.Count(body, "\n"))
+	for body != "" {
+		line, rest, ended := strings.Cut(body, "\n")
+		kind, sized, ok1 := strings.Cut(line, " ")
+		size, name, ok2 := strings.Cut(sized, " ")
+		n, err := strconv.ParseInt(size, 10, 64)
+		if !ended || !ok1 || !ok2 || err != nil || n < 0 || (kind != "x" && kind != "-") || !fs.ValidPath(name) || name == "." {
+			return nil, fmt.Errorf("bad index line %q", line)
+		}
+		files = append(files, File{Path: name, Size: n, Executable: kind == "x"})
+		body = rest
+	}
+	return files, nil
+}

@@ -1,0 +1,373 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"dsh/internal/fault"
+	"dsh/internal/install/store"
+	"dsh/internal/staging"
+)
+
+// treeMarker is the file in node_modules that says which lockfile the tree
+// holds and for which platform it was laid out. It is written with the tree,
+// so that what it says is true unless somebody else touched the folder.
+const treeMarker = ".dsh-tree"
+
+// item is one thing that node_modules holds at a path of its own: a package
+// directory, the link to a local folder, or a directory of program links.
+type item struct {
+	id    string // two items with one id have one content
+	build func(dst string) error
+}
+
+// tree is what node_modules should hold.
+type tree struct {
+	dir     string // the profile's real directory
+	lock    *Lock
+	entries map[store.Integrity]store.Entry // content of every package that is laid out
+	skipped map[string]bool                 // optional packages that are left out, and what stands below them
+}
+
+// items lists a tree by path.
+func (t *tree) items() map[string]item {
+	items := map[string]item{}
+	bins := map[string]map[string]string{} // node_modules folder -> program -> target relative to it
+	for _, at := range sortedKeys(t.lock.Nodes) {
+		if t.isSkipped(at) {
+			continue
+		}
+		n := t.lock.Nodes[at]
+		if n.Origin.Kind == Link {
+			target := nativePlace(t.dir, n.Origin.Place)
+			items[at] = item{"link " + target, func(dst string) error { return staging.OS.Symlink(target, dst) }}
+		} else {
+			entry := t.entries[n.Integrity]
+			items[at] = item{n.Integrity.String(), entry.Link}
+		}
+		addBins(bins, at, n.Package, t.isDirect(at))
+	}
+	for folder, links := range bins {
+		items[folder+"/.bin"] = binItem(links)
+	}
+	return items
+}
+
+func (t *tree) isSkipped(at string) bool {
+	for at != "" {
+		if t.skipped[at] {
+			return true
+		}
+		i := strings.LastIndex(at, "/node_modules/")
+		if i < 0 {
+			return false
+		}
+		at = at[:i]
+	}
+	return false
+}
+
+func (t *tree) isDirect(at string) bool {
+	_, ok := t.lock.Wanted[strings.TrimPrefix(at, "node_modules/")]
+	return ok
+}
+
+// addBins notes the programs of a package. Where two packages bring one name,
+// the profile's own dependency wins, else the first by path.
+func addBins(bins map[string]map[string]string, at string, pkg *Package, direct bool) {
+	folder := strings.TrimSuffix(at, "/"+nameAt(at))
+	for name, target := range pkg.Bin {
+		target = path.Clean("/" + target)[1:]
+		if name == "" || name != path.Base(name) || strings.ContainsAny(name, `\:`) || target == "" || strings.ContainsAny(target, "\\\"%\n") {
+			continue
+		}
+		if bins[folder] == nil {
+			bins[folder] = map[string]string{}
+		}
+		if _, taken := bins[folder][name]; !taken || direct {
+			bins[folder][name] = "../" + nameAt(at) + "/" + target
+		}
+	}
+}
+
+// binItem is a .bin folder: symlinks, and on Windows, where those need
+// rights, command files that start Node.js.
+func binItem(links map[string]string) item {
+	var id strings.Builder
+	for _, name := range sortedKeys(links) {
+		fmt.Fprintf(&id, "%s=%s\n", name, links[name])
+	}
+	return item{id.String(), func(dst string) error {
+		if err := os.Mkdir(dst, 0o755); err != nil {
+			return err
+		}
+		for name, target := range links {
+			var err error
+			if runtime.GOOS == "windows" {
+				shim := "@node \"%~dp0\\" + filepath.FromSlash(target) + "\" %*\r\n"
+				err = os.WriteFile(filepath.Join(dst, name+".cmd"), []byte(shim), 0o755)
+			} else {
+				err = os.Symlink(target, filepath.Join(dst, name))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// marker is the content of the tree's marker file.
+func (t *tree) marker() []byte {
+	return append([]byte("# node_modules for "+ThisPlatform().String()+"\n"), t.lock.Bytes()...)
+}
+
+// present is what stands in node_modules before a change.
+type present struct {
+	absent  bool   // there is no node_modules, or nothing in it
+	foreign string // who made it, when it was not dsh
+	marker  []byte
+	lock    *Lock
+}
+
+// readPresent looks at a profile's node_modules.
+func readPresent(dir string) (present, error) {
+	modules := filepath.Join(dir, "node_modules")
+	found, err := os.ReadDir(modules)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(found) == 0) {
+		return present{absent: true}, nil
+	}
+	if err != nil {
+		return present{}, err
+	}
+	for _, other := range []struct{ file, manager string }{
+		{".modules.yaml", "pnpm"}, {".package-lock.json", "npm"}, {".yarn-integrity", "yarn"}, {".yarn-state.yml", "yarn"},
+	} {
+		if _, err := os.Lstat(filepath.Join(modules, other.file)); err == nil {
+			return present{foreign: other.manager}, nil
+		}
+	}
+	marker, err := os.ReadFile(filepath.Join(modules, treeMarker))
+	if err != nil {
+		return present{foreign: "another program"}, nil
+	}
+	head, text, _ := bytes.Cut(marker, []byte("\n"))
+	lock, err := ParseLock(treeMarker, text)
+	if err != nil || string(head) != "# node_modules for "+ThisPlatform().String() {
+		return present{foreign: "dsh on another machine"}, nil
+	}
+	return present{marker: marker, lock: lock}, nil
+}
+
+// TreeChange counts what a change does to node_modules.
+type TreeChange struct {
+	Added, Removed, Changed int
+	Replaced                string // who made the node_modules that is replaced whole, else ""
+}
+
+// stage puts into tx what turns the present node_modules into t.
+func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChange, error) {
+	want := t.items()
+	if now.absent || now.foreign != "" {
+		change := TreeChange{Replaced: now.foreign}
+		for at := range want {
+			if path.Base(at) != ".bin" {
+				change.Added++
+			}
+		}
+		if len(want) == 0 {
+			if now.absent {
+				return change, nil
+			}
+			return change, tx.Remove("node_modules")
+		}
+		staged := filepath.Join(tx.Stage(), "node_modules")
+		if err := os.Mkdir(staged, 0o755); err != nil {
+			return change, err
+		}
+		if err := buildAll(ctx, want, sortedKeys(want), func(at string) string {
+			return filepath.Join(tx.Stage(), filepath.FromSlash(at))
+		}); err != nil {
+			return change, err
+		}
+		if err := os.WriteFile(filepath.Join(staged, treeMarker), t.marker(), 0o644); err != nil {
+			return change, err
+		}
+		return change, tx.Replace("node_modules", staged)
+	}
+
+	// The old lock was laid out on this platform, so none of its required
+	// packages can be foreign to it.
+	oldSkipped, _ := platformSkips(now.lock)
+	old := (&tree{dir: t.dir, lock: now.lock, skipped: oldSkipped}).items()
+	var change TreeChange
+	changed := map[string]bool{}
+	for at, w := range want {
+		o, had := old[at]
+		if had && o.id == w.id && exists(t.dir, at) {
+			continue
+		}
+		changed[at] = true
+		switch {
+		case path.Base(at) == ".bin":
+		case had:
+			change.Changed++
+		default:
+			change.Added++
+		}
+	}
+	for at := range old {
+		if _, stays := want[at]; stays || !exists(t.dir, at) {
+			continue
+		}
+		if path.Base(at) != ".bin" {
+			change.Removed++
+		}
+		if up := parentPlace(at); !changed[up] && !gone(old, want, up) {
+			if err := tx.Remove(at); err != nil {
+				return change, err
+			}
+		}
+	}
+	if len(changed) == 0 && bytes.Equal(now.marker, t.marker()) {
+		return change, nil
+	}
+	return change, t.stageChanged(ctx, tx, want, changed)
+}
+
+// stageChanged stages every changed item. One that stands below another
+// changed one is built inside it, since the outer directory is replaced whole.
+func (t *tree) stageChanged(ctx context.Context, tx *staging.Tx, want map[string]item, changed map[string]bool) error {
+	outer := func(at string) string { // the outermost changed item at or above at
+		top := ""
+		for ; at != ""; at = parentPlace(at) {
+			if changed[at] {
+				top = at
+			}
+		}
+		return top
+	}
+	places := map[string]string{} // path -> where it is staged
+	for _, at := range sortedKeys(want) {
+		top := outer(at)
+		if top == "" {
+			continue
+		}
+		if _, ok := places[top]; !ok {
+			places[top] = filepath.Join(tx.Stage(), fmt.Sprintf("package-%d", len(places)))
+		}
+		if at != top {
+			places[at] = filepath.Join(places[top], filepath.FromSlash(at[len(top):]))
+		}
+	}
+	if err := buildAll(ctx, want, sortedKeys(places), func(at string) string { return places[at] }); err != nil {
+		return err
+	}
+	for at := range changed {
+		if outer(at) == at {
+			if err := tx.Replace(at, places[at]); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.WriteFile("node_modules/"+treeMarker, t.marker(), 0o644)
+}
+
+// buildAll builds items at the paths, which are sorted so that what stands
+// inside something comes after it. Packages at the top of node_modules are
+// independent of each other and are built side by side.
+func buildAll(ctx context.Context, items map[string]item, paths []string, place func(at string) string) error {
+	batches := map[string][]string{} // by the outermost package
+	for _, at := range paths {
+		top := at
+		for up := parentPlace(at); up != ""; up = parentPlace(up) {
+			top = up
+		}
+		batches[top] = append(batches[top], at)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2 * runtime.NumCPU())
+	for _, batch := range batches {
+		group.Go(func() error {
+			for _, at := range batch {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				dst := place(at)
+				if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+					return err
+				}
+				if err := items[at].build(dst); err != nil {
+					return fmt.Errorf("lay out %s: %w", at, err)
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func exists(dir, at string) bool {
+	_, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(at)))
+	return err == nil
+}
+
+// parentPlace is the package in whose node_modules a path stands, "" at the top.
+func parentPlace(at string) string {
+	i := strings.LastIndex(at, "/node_modules/")
+	if i < 0 {
+		return ""
+	}
+	return at[:i]
+}
+
+// gone reports whether at, or a package that it stands in, is taken away.
+func gone(old, want map[string]item, at string) bool {
+	for ; at != ""; at = parentPlace(at) {
+		_, had := old[at]
+		if _, stays := want[at]; had && !stays {
+			return true
+		}
+	}
+	return false
+}
+
+// nativePlace is a lockfile's path on this machine.
+func nativePlace(dir, place string) string {
+	native := filepath.FromSlash(place)
+	if filepath.IsAbs(native) {
+		return native
+	}
+	return filepath.Join(dir, native)
+}
+
+// platformSkips finds the packages that this platform leaves out. One that
+// is required and does not run here is an error.
+func platformSkips(lock *Lock) (map[string]bool, error) {
+	skipped := map[string]bool{}
+	here := ThisPlatform()
+	for _, at := range slices.Sorted(maps.Keys(lock.Nodes)) {
+		n := lock.Nodes[at]
+		if here.runs(n.Package) {
+			continue
+		}
+		if !n.Optional {
+			return nil, fault.Errorf(fault.Package, "%s@%s does not run on this machine (%s): it says os %v, cpu %v, libc %v",
+				n.Name, n.Version, here, n.OS, n.CPU, n.Libc)
+		}
+		skipped[at] = true
+	}
+	return skipped, nil
+}

@@ -1,0 +1,164 @@
+// Package stack reads the layers of one profile from disk, in order: the
+// bundles that its manifest lists, the profile's own patch, the home's, and
+// the patch files of one run.
+//
+// It does not decide what layers mean (compose does) and writes nothing.
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/installation"
+	"dsh/internal/profile"
+)
+
+// Options says what to read.
+type Options struct {
+	Home         profile.Home
+	Profile      *profile.Profile
+	Installation installation.Installation
+	// Patches are the files of --patch, absolute, lowest first.
+	Patches []string
+	// BundlesOnly leaves out every layer of the user, so that a broken one
+	// does not matter.
+	BundlesOnly bool
+}
+
+// Stack is the layers of a profile, lowest first.
+type Stack struct {
+	Layers  []compose.Layer
+	Bundles []Bundle
+	Skipped []SkippedBundle
+}
+
+// Bundle is a bundle whose layer is in the stack.
+type Bundle struct {
+	Name    string // as the profile lists it
+	Package installation.Package
+	InBox   bool // it came from the installation
+}
+
+// SkippedBundle is a listed bundle without a layer, and why. The rest of the
+// stack composes without it, as in the reference launcher since 0.1.7.
+type SkippedBundle struct {
+	Name   string
+	Reason error
+}
+
+// String is the line that tells of it.
+func (s SkippedBundle) String() string {
+	return fmt.Sprintf("skipping profile bundle %q: %v", s.Name, s.Reason)
+}
+
+// Open reads the layers. A broken bundle is skipped, a broken layer of the
+// user is an error.
+func Open(opts Options) (*Stack, error) {
+	s := &Stack{}
+	rules, err := newCompatibility(opts.Installation, opts.Profile.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range opts.Profile.Manifest.Bundles() {
+		bundle, layer, err := openBundle(opts, rules, name)
+		if err != nil {
+			s.Skipped = append(s.Skipped, SkippedBundle{name, err})
+			continue
+		}
+		s.Bundles = append(s.Bundles, bundle)
+		s.Layers = append(s.Layers, layer)
+	}
+	if opts.BundlesOnly {
+		return s, nil
+	}
+	for _, file := range []string{opts.Profile.PatchPath(), opts.Home.PatchPath()} {
+		layer, err := readLayer(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Layers = append(s.Layers, layer)
+	}
+	for _, file := range opts.Patches {
+		layer, err := readLayer(file)
+		if err != nil {
+			return nil, err
+		}
+		s.Layers = append(s.Layers, layer)
+	}
+	return s, nil
+}
+
+// readLayer reads a patch file of the user.
+func readLayer(file string) (compose.Layer, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return compose.Layer{}, fault.WithClass(fault.Composition, fmt.Errorf("failed to read overlay %s: %w", file, cause(err)))
+	}
+	patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(file), Kind: compose.Overlay}, text)
+	return compose.Layer{Label: file, Patches: patches}, err
+}
+
+// cause is err without the operation and the path, which the message around
+// it already has.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+func openBundle(opts Options, rules compatibility, name string) (Bundle, compose.Layer, error) {
+	bundle, err := findBundle(opts, name)
+	if err != nil {
+		return Bundle{}, compose.Layer{}, err
+	}
+	manifest, err := ReadBundleManifest(bundle.Package.Manifest)
+	if err != nil {
+		return Bundle{}, compose.Layer{}, err
+	}
+	if len(manifest.Patches) == 0 {
+		return Bundle{}, compose.Layer{}, fmt.Errorf("profile bundle %q declares no dsh.bundle in its package.json", name)
+	}
+	if err := rules.check(manifest); err != nil {
+		return Bundle{}, compose.Layer{}, err
+	}
+	layer := compose.Layer{Label: name}
+	for _, patch := range manifest.Patches {
+		file := filepath.Join(bundle.Package.Dir, filepath.FromSlash(patch))
+		text, err := bundle.Package.ReadFile(patch)
+		if err != nil {
+			return Bundle{}, compose.Layer{}, fmt.Errorf("failed to read patches %s: %w", file, cause(err))
+		}
+		patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(file), Kind: compose.Patches}, text)
+		if err != nil {
+			return Bundle{}, compose.Layer{}, err
+		}
+		layer.Patches = append(layer.Patches, patches...)
+	}
+	return bundle, layer, nil
+}
+
+// findBundle looks a bundle up: in the installation, then along the
+// node_modules folders that Node.js would search from the profile.
+func findBundle(opts Options, name string) (Bundle, error) {
+	pkg, ok, err := opts.Installation.Bundle(name)
+	if err != nil {
+		return Bundle{}, err
+	}
+	if ok {
+		return Bundle{name, pkg, true}, nil
+	}
+	if pkg, ok, err = installation.Find(opts.Profile.Dir, name); err != nil || ok {
+		return Bundle{name, pkg, false}, err
+	}
+	return Bundle{}, fmt.Errorf("cannot resolve profile bundle %q from the dsh installation or %s; run 'dsh plugin --profile %s install' if its dependency is not installed",
+		name, opts.Profile.Dir, opts.Profile.Name)
+}

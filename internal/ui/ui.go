@@ -1,0 +1,143 @@
+// Package ui is what a person sees: messages, errors with their hints,
+// progress, tables and colour. With cmd/dsh it is the only package that knows
+// a terminal.
+//
+// It decides how things look and never what is said: texts come from the
+// packages that know the facts.
+//
+// The rules: what was asked for goes to standard output, everything else to
+// standard error behind "dsh: ", without a capital or a full stop. Colour and
+// progress appear on terminals only, colour never where NO_COLOR is set or
+// TERM is dumb.
+package ui
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"dsh/internal/fault"
+)
+
+// UI writes to the two streams of one run.
+type UI struct {
+	Out, Err io.Writer
+	JSON     bool // results and errors are one JSON document on Out
+
+	errTerminal bool
+	colour      bool
+	warnings    []string // kept for the JSON document
+}
+
+// New looks at the streams and the environment once.
+func New(stdout, stderr io.Writer, getenv func(string) string) *UI {
+	u := &UI{Out: stdout, Err: stderr, errTerminal: isTerminal(stderr)}
+	u.colour = u.errTerminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+	return u
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+const (
+	yellow = "\x1b[33m"
+	red    = "\x1b[31m"
+	reset  = "\x1b[0m"
+)
+
+func (u *UI) paint(colour, text string) string {
+	if !u.colour {
+		return text
+	}
+	return colour + text + reset
+}
+
+// Say writes one line of news to standard error.
+func (u *UI) Say(format string, args ...any) {
+	if !u.JSON {
+		fmt.Fprintf(u.Err, "dsh: %s\n", fmt.Sprintf(format, args...))
+	}
+}
+
+// Warn writes one warning.
+func (u *UI) Warn(text string) {
+	if u.JSON {
+		u.warnings = append(u.warnings, text)
+		return
+	}
+	fmt.Fprintf(u.Err, "dsh: %s %s\n", u.paint(yellow, "warning:"), text)
+}
+
+// Notice writes a line whose words other programs know, as they are.
+func (u *UI) Notice(text string) {
+	if u.JSON {
+		u.warnings = append(u.warnings, text)
+		return
+	}
+	fmt.Fprintf(u.Err, "dsh: %s\n", text)
+}
+
+// Result writes the result of a command: value as JSON, or what text prints.
+func (u *UI) Result(value any, text func(w io.Writer)) error {
+	if !u.JSON {
+		text(u.Out)
+		return nil
+	}
+	return u.document(map[string]any{"ok": true, "result": value})
+}
+
+// FailUsage writes a command line's mistake in the launcher's own words,
+// which begin with "error: ", and the lines that go with it.
+func (u *UI) FailUsage(text string, extra []string) {
+	if u.JSON {
+		u.fail(fault.Other, strings.TrimPrefix(text, "error: "), strings.Join(extra, "\n"))
+		return
+	}
+	fmt.Fprintln(u.Err, text)
+	for _, line := range extra {
+		fmt.Fprintln(u.Err, line)
+	}
+}
+
+// Fail writes what went wrong and the one hint that goes with it. The text of
+// an interrupted run says so in plain words.
+func (u *UI) Fail(err error) {
+	class, hint := fault.ClassOf(err), fault.Hint(err)
+	text := err.Error()
+	switch class {
+	case fault.Interrupted:
+		text = "interrupted; nothing was changed"
+	case fault.Terminated:
+		text = "terminated; nothing was changed"
+	}
+	if u.JSON {
+		u.fail(class, text, hint)
+		return
+	}
+	fmt.Fprintf(u.Err, "dsh: %s\n", u.paint(red, strings.TrimPrefix(text, "dsh: ")))
+	if hint != "" {
+		fmt.Fprintf(u.Err, "dsh: hint: %s\n", hint)
+	}
+}
+
+func (u *UI) fail(class fault.Class, text, hint string) {
+	u.document(map[string]any{
+		"ok":    false,
+		"error": map[string]any{"class": class.String(), "message": text, "hint": hint},
+	})
+}
+
+// document writes members and the warnings so far as one JSON object.
+func (u *UI) document(members map[string]any) error {
+	members["warnings"] = append([]string{}, u.warnings...)
+	enc := json.NewEncoder(u.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(members)
+}
