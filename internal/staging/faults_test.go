@@ -20,6 +20,7 @@ import (
 // call that it makes on the filesystem, and hurt it there.
 type scenario struct {
 	name  string
+	whole bool // hurt it also in Begin, which is the same for all
 	setup func(t testing.TB, home string)
 	run   func(t testing.TB, fsys FS, home string) (warnings []string, err error)
 }
@@ -34,6 +35,7 @@ type strike struct {
 
 	mu     sync.Mutex
 	calls  int
+	begun  int // calls up to the last one of Begin
 	dead   bool
 	struck string // the call that was hurt
 	locks  []func() error
@@ -58,6 +60,9 @@ func (s *strike) before(op, path string) error {
 		panic(died{})
 	}
 	s.calls++
+	if op == "Mkdir" && filepath.Base(path) == "old" {
+		s.begun = s.calls
+	}
 	if s.calls <= s.after {
 		return nil
 	}
@@ -156,6 +161,22 @@ func recoverFast(t testing.TB, home string) error {
 	return disk{s.fs()}.recoverPlace(t.Context(), placeIn(home))
 }
 
+// killed runs something until the process dies at a call that at chooses.
+func killed(t testing.TB, home string, run func(testing.TB, FS, string) ([]string, error), at func(op, path string) bool) bool {
+	t.Helper()
+	s := &strike{after: 1 << 30}
+	_, _, dead := s.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
+		return run(t, hooked{fsys, func(op, path string) error {
+			if at(op, path) {
+				s.dead = true
+				panic(died{})
+			}
+			return nil
+		}}, home)
+	}}, home)
+	return dead
+}
+
 // content is everything under home but what only says whose a state is.
 func content(t testing.TB, home string) map[string]string {
 	got := tree(t, home)
@@ -178,8 +199,8 @@ func (sc scenario) fresh(t testing.TB) string {
 }
 
 // outcomes runs the scenario unhurt, and says what was before and is after, and
-// how many calls it made.
-func (sc scenario) outcomes(t *testing.T) (before, after map[string]string, calls int) {
+// the calls that are worth hurting: all, or those that only this scenario makes.
+func (sc scenario) outcomes(t *testing.T) (before, after map[string]string, first, calls int) {
 	home := sc.fresh(t)
 	before = content(t, home)
 	s := &strike{after: 1 << 30}
@@ -197,7 +218,10 @@ func (sc scenario) outcomes(t *testing.T) (before, after map[string]string, call
 	if diff := cmp.Diff(after, content(t, home)); diff != "" {
 		t.Fatal("recovery of a finished change changes it: ", diff)
 	}
-	return before, after, s.calls
+	if !sc.whole {
+		first = s.begun
+	}
+	return before, after, first, s.calls
 }
 
 func oldOrNew(t testing.TB, what string, old, new, got map[string]string) {
@@ -213,9 +237,9 @@ func TestDeathAtEveryCall(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			old, new, calls := sc.outcomes(t)
+			old, new, first, calls := sc.outcomes(t)
 			news, deathsSeen := 0, 0
-			for at := range calls {
+			for at := first; at < calls; at++ {
 				for _, mode := range deaths {
 					home := sc.fresh(t)
 					s := &strike{mode: mode, after: at}
@@ -246,13 +270,13 @@ func TestDeathAtEveryCall(t *testing.T) {
 // The process that recovers dies as well, at each of its calls.
 func TestDeathInRecovery(t *testing.T) {
 	for _, sc := range scenarios {
-		if sc.name != "mixed" && sc.name != "replace the profile" && sc.name != "a file that a link leads to" {
+		if !sc.whole {
 			continue
 		}
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			old, new, calls := sc.outcomes(t)
-			for at := 0; at < calls; at++ {
+			old, new, first, calls := sc.outcomes(t)
+			for at := first; at < calls; at++ {
 				for second := 0; ; second++ {
 					home := sc.fresh(t)
 					s := &strike{mode: "dies", after: at}
@@ -286,9 +310,9 @@ func TestFailureAtEveryCall(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			old, new, calls := sc.outcomes(t)
+			old, new, first, calls := sc.outcomes(t)
 			modes := slices.Sorted(maps.Keys(failures))
-			for at := range calls {
+			for at := first; at < calls; at++ {
 				// No decision is made by these numbers, so one each will do.
 				for _, mode := range []string{modes[at%len(modes)]} {
 					home := sc.fresh(t)
@@ -325,8 +349,8 @@ func TestLastingFailure(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			old, new, calls := sc.outcomes(t)
-			for at := range calls {
+			old, new, first, calls := sc.outcomes(t)
+			for at := first; at < calls; at++ {
 				home := sc.fresh(t)
 				s := &strike{mode: lasting, after: at}
 				warnings, err, _ := s.try(t, sc, home)

@@ -7,20 +7,23 @@ import (
 	"testing"
 )
 
-// profileFiles is a small profile as installs leave it.
-func profileFiles(t testing.TB, home string) {
+// smallProfile has one of everything.
+func smallProfile(t testing.TB, home string) {
 	p := filepath.Join(home, "profiles", "web")
 	put(t, p+"/package.json", `{"old":1}`, 0o600)
+	put(t, p+"/node_modules/a/package.json", "a1", 0o644)
+	link(t, "only", p+"/node_modules/@s/only")
+	link(t, "../../src/linked", p+"/node_modules/linked")
+}
+
+// fullProfile is a profile as installs leave it, with neighbours whose names
+// look like its staging.
+func fullProfile(t testing.TB, home string) {
+	smallProfile(t, home)
+	p := filepath.Join(home, "profiles", "web")
 	put(t, p+"/dsh-lock.yaml", "old: 1\n", 0o644)
 	put(t, p+"/cordis.patch.yml", "[]\n", 0o644)
-	put(t, p+"/node_modules/a/package.json", "a1", 0o644)
 	put(t, p+"/node_modules/b/package.json", "b1", 0o644)
-	put(t, p+"/node_modules/@s/only/package.json", "s1", 0o644)
-	link(t, "one", p+"/node_modules/@t/one")
-	link(t, "two", p+"/node_modules/@t/two")
-	link(t, "../../src/linked", p+"/node_modules/linked")
-	// Other profiles, one of whose names looks like our staging.
-	mkdir(t, filepath.Join(home, "profiles", "web2"))
 	mkdir(t, filepath.Join(home, "profiles", "web.staging-0123456789ab"))
 	mkdir(t, filepath.Join(home, "profiles", ".web.staging-not-ours"))
 }
@@ -63,83 +66,86 @@ func stageFile(t testing.TB, tx *Tx, name, content string) string {
 }
 
 var scenarios = []scenario{
-	{"replace a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"replace a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.WriteFile("package.json", []byte(`{"new":2}`), 0o644)
 	})},
-	{"create a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"create a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.WriteFile("cordis.yml", []byte("new"), 0o644)
 	})},
-	{"create a file in a new directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"create a file in a new directory", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.WriteFile("agent-plugins/x/package.json", []byte("new"), 0o644)
 	})},
-	{"replace a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"replace a directory", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/a", stagePackage(t, tx, "a", "a2"))
 	})},
-	{"create a directory in a new scope", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"create a directory in a new scope", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/@new/a", stagePackage(t, tx, "a", "a2"))
 	})},
-	{"replace all packages", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"replace all packages", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		stagePackage(t, tx, "node_modules/c", "c2")
 		return tx.Replace("node_modules", filepath.Join(tx.Stage(), "node_modules"))
 	})},
-	{"replace a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"replace a link", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/linked", stageLink(t, tx, "l", "../elsewhere"))
 	})},
-	{"create a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"create a link", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/more", stageLink(t, tx, "l", "../elsewhere"))
 	})},
-	{"a directory becomes a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"a directory becomes a link", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/a", stageLink(t, tx, "l", "../elsewhere"))
 	})},
-	{"a link becomes a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"a link becomes a directory", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/linked", stagePackage(t, tx, "a", "a2"))
 	})},
-	{"a directory becomes a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"a directory becomes a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/a", stageFile(t, tx, "f", "new"))
 	})},
-	{"a file becomes a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
-		return tx.Replace("cordis.patch.yml", stagePackage(t, tx, "a", "a2"))
+	{"a file becomes a directory", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Replace("package.json", stagePackage(t, tx, "a", "a2"))
 	})},
-	{"a link becomes a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"a link becomes a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Replace("node_modules/linked", stageFile(t, tx, "f", "new"))
 	})},
-	{"remove a file", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
-		return tx.Remove("cordis.patch.yml")
+	{"remove a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Remove("package.json")
 	})},
-	{"remove a directory", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"remove a directory", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Remove("node_modules/a")
 	})},
-	{"remove a link", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"remove a link", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Remove("node_modules/linked")
 	})},
-	{"remove the last of a scope", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"remove the last of a scope", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.Remove("node_modules/@s/only")
 	})},
-	{"empty a scope of two", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"empty a scope of two", false, func(t testing.TB, home string) {
+		put(t, home+"/profiles/web/node_modules/@t/one/package.json", "t1", 0o644)
+		put(t, home+"/profiles/web/node_modules/@t/two/package.json", "t2", 0o644)
+	}, inTx(func(t testing.TB, tx *Tx) error {
 		return errors.Join(tx.Remove("node_modules/@t/one"), tx.Remove("node_modules/@t/two"))
 	})},
-	{"exchange the package of a scope", profileFiles, inTx(func(t testing.TB, tx *Tx) error {
+	{"exchange the package of a scope", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return errors.Join(tx.Remove("node_modules/@s/only"), tx.Replace("node_modules/@s/other", stagePackage(t, tx, "o", "o2")))
 	})},
-	{"mixed", profileFiles, inTx(mixed)},
-	{"a file that a link leads to", func(t testing.TB, home string) {
-		profileFiles(t, home)
+	{"mixed", true, fullProfile, inTx(mixed)},
+	{"a file that a link leads to", true, func(t testing.TB, home string) {
+		fullProfile(t, home)
 		moveAndLink(t, home+"/profiles/web/package.json", home+"/dotfiles/web.json")
 		link(t, "../../dotfiles/not-yet.yml", home+"/profiles/web/cordis.yml")
 	}, inTx(func(t testing.TB, tx *Tx) error {
 		return errors.Join(mixed(t, tx), tx.WriteFile("cordis.yml", []byte("made"), 0o644))
 	})},
-	{"a profile that is a link", func(t testing.TB, home string) {
-		profileFiles(t, home)
+	{"a profile that is a link", false, func(t testing.TB, home string) {
+		fullProfile(t, home)
 		moveAndLink(t, home+"/profiles/web", home+"/dotfiles/web")
 	}, inTx(mixed)},
-	{"replace the profile", profileFiles, replaceProfile},
-	{"replace a profile that is a link", func(t testing.TB, home string) {
-		profileFiles(t, home)
+	{"replace the profile", true, fullProfile, replaceProfile},
+	{"replace a profile that is a link", false, func(t testing.TB, home string) {
+		fullProfile(t, home)
 		moveAndLink(t, home+"/profiles/web", home+"/dotfiles/web")
 	}, replaceProfile},
-	{"make the profile", func(t testing.TB, home string) {}, replaceProfile},
-	{"make the first profile", func(t testing.TB, home string) {
+	{"make the profile", false, func(t testing.TB, home string) {}, replaceProfile},
+	{"make the first profile", true, func(t testing.TB, home string) {
 		if err := os.Remove(home + "/profiles"); err != nil {
 			t.Fatal(err)
 		}

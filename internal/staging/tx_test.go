@@ -1,0 +1,400 @@
+package staging
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dsh/internal/fault"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// begin is Begin of a transaction that the test's end takes back.
+func begin(t *testing.T, home string, fsys FS) *Tx {
+	t.Helper()
+	tx, err := Begin(t.Context(), placeIn(home), Options{FS: fsys, Command: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tx
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newHome(t testing.TB) string {
+	home := t.TempDir()
+	fullProfile(t, home)
+	return home
+}
+
+func TestTxCommit(t *testing.T) {
+	home := newHome(t)
+	old := content(t, home)
+	tx := begin(t, home, nil)
+	must(t, mixed(t, tx), tx.Commit(), tx.Rollback())
+	if err := tx.Commit(); err == nil {
+		t.Error("a second commit gives no error")
+	}
+	if err := tx.WriteFile("late", nil, 0o644); err == nil {
+		t.Error("a write after the commit gives no error")
+	}
+
+	want := maps.Clone(old)
+	for _, gone := range []string{"b/", "b/package.json", "@s/", "@s/only"} {
+		delete(want, "profiles/web/node_modules/"+gone)
+	}
+	maps.Copy(want, map[string]string{
+		"profiles/web/package.json":                     `-rw------- {"new":2}`,
+		"profiles/web/dsh-lock.yaml":                    "-rw-r--r-- new: 2\n",
+		"profiles/web/node_modules/a/package.json":      "-rw-r--r-- a2",
+		"profiles/web/node_modules/a/dist/":             "",
+		"profiles/web/node_modules/a/dist/main.js":      "-rwxr-xr-x a2",
+		"profiles/web/node_modules/@new/":               "",
+		"profiles/web/node_modules/@new/c/":             "",
+		"profiles/web/node_modules/@new/c/package.json": "-rw-r--r-- c2",
+		"profiles/web/node_modules/@new/c/dist/":        "",
+		"profiles/web/node_modules/@new/c/dist/main.js": "-rwxr-xr-x c2",
+		"profiles/web/node_modules/linked":              "-> ../elsewhere",
+	})
+	if diff := cmp.Diff(want, content(t, home)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTxRollback(t *testing.T) {
+	home := newHome(t)
+	old := content(t, home)
+	tx := begin(t, home, nil)
+	must(t, mixed(t, tx), tx.Rollback(), tx.Rollback())
+	if diff := cmp.Diff(old, content(t, home)); diff != "" {
+		t.Error(diff)
+	}
+	// The lock is free again.
+	must(t, begin(t, home, nil).Rollback())
+}
+
+func TestTxWithoutChange(t *testing.T) {
+	home := newHome(t)
+	before, err := os.Lstat(home + "/profiles/web/package.json")
+	must(t, err)
+	tx := begin(t, home, hooked{OS, func(op, path string) error {
+		if filepath.Base(path) == "journal" && op != "Open" && op != "Lstat" {
+			t.Errorf("%s of the journal", op)
+		}
+		return nil
+	}})
+	must(t, tx.WriteFile("package.json", []byte(`{"old":1}`), 0o644), tx.Remove("no/such/thing"), tx.Commit())
+	after, err := os.Lstat(home + "/profiles/web/package.json")
+	must(t, err)
+	if !os.SameFile(before, after) {
+		t.Error("the file was replaced by its own content")
+	}
+}
+
+func TestTxLastWordCounts(t *testing.T) {
+	home := newHome(t)
+	tx := begin(t, home, nil)
+	must(t,
+		tx.Remove("package.json"),
+		tx.WriteFile("./package.json", []byte("one"), 0o644),
+		tx.WriteFile("x/../package.json", []byte("two"), 0o644),
+		tx.WriteFile("dsh-lock.yaml", []byte("x"), 0o644),
+		tx.Remove("dsh-lock.yaml"),
+		tx.Commit())
+	got := content(t, home)
+	if got["profiles/web/package.json"] != "-rw------- two" || got["profiles/web/dsh-lock.yaml"] != "" {
+		t.Error(got)
+	}
+}
+
+func TestTxExpect(t *testing.T) {
+	tests := map[string]struct {
+		rel  string
+		edit func(t *testing.T, profile string)
+	}{
+		"other content": {"package.json", func(t *testing.T, p string) { put(t, p+"/package.json", "edited", 0o600) }},
+		"removed":       {"package.json", func(t *testing.T, p string) { must(t, os.Remove(p+"/package.json")) }},
+		"made":          {"cordis.yml", func(t *testing.T, p string) { put(t, p+"/cordis.yml", "", 0o600) }},
+		"only watched":  {"dsh-lock.yaml", func(t *testing.T, p string) { put(t, p+"/dsh-lock.yaml", "edited", 0o600) }},
+		"a new file over": {"cordis.patch.yml", func(t *testing.T, p string) {
+			put(t, p+"/x", "edited", 0o600)
+			must(t, os.Rename(p+"/x", p+"/cordis.patch.yml"))
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			home := newHome(t)
+			profile := filepath.Join(home, "profiles", "web")
+			tx := begin(t, home, nil)
+			for _, rel := range []string{"package.json", "dsh-lock.yaml", "cordis.patch.yml", "cordis.yml"} {
+				data, err := os.ReadFile(filepath.Join(profile, rel))
+				if err != nil {
+					data = nil
+				}
+				must(t, tx.Expect(rel, data))
+			}
+			must(t, tx.WriteFile("package.json", []byte("new"), 0o644), tx.WriteFile("cordis.patch.yml", []byte("new"), 0o644),
+				tx.WriteFile("cordis.yml", []byte("new"), 0o644), tx.Replace("node_modules/a", stagePackage(t, tx, "a", "a2")))
+			test.edit(t, profile)
+			edited := content(t, profile)
+
+			err := tx.Commit()
+			changed, ok := errors.AsType[*ChangedError](err)
+			if !ok || changed.Path != filepath.Join(profile, test.rel) || fault.ClassOf(err) != fault.Environment || fault.Hint(err) == "" {
+				t.Errorf("the error is %v", err)
+			}
+			if diff := cmp.Diff(edited, content(t, profile)); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := os.Lstat(tx.Stage()); err == nil {
+				t.Error("the staging directory is still there")
+			}
+		})
+	}
+}
+
+// The user saves a file while the journal is written, after the comparison.
+func TestTxEditAtTheLastMoment(t *testing.T) {
+	home := newHome(t)
+	file := filepath.Join(home, "profiles", "web", "package.json")
+	var edited map[string]string
+	tx := begin(t, home, hooked{OS, func(op, path string) error {
+		if op == "Rename" && filepath.Base(path) == "journal" {
+			put(t, file, "edited", 0o600)
+			edited = tree(t, filepath.Dir(file))
+		}
+		return nil
+	}})
+	must(t, tx.WriteFile("package.json", []byte("new"), 0o644), tx.Replace("node_modules/a", stagePackage(t, tx, "a", "a2")))
+	if changed, ok := errors.AsType[*ChangedError](tx.Commit()); !ok || changed.Path != file {
+		t.Errorf("the error is %v", changed)
+	}
+	if diff := cmp.Diff(edited, tree(t, filepath.Dir(file))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTxRefuses(t *testing.T) {
+	home := newHome(t)
+	link(t, "../../..", home+"/profiles/web/node_modules/out")
+	link(t, "../..", home+"/profiles/web/up.json")
+	before := content(t, home)
+	outside := filepath.Join(home, "outside")
+	tests := map[string]struct {
+		do    func(tx *Tx) error
+		class fault.Class
+	}{
+		"up":                 {func(tx *Tx) error { return tx.WriteFile("../x", nil, 0o644) }, fault.Policy},
+		"up in the middle":   {func(tx *Tx) error { return tx.Remove("a/../../x") }, fault.Policy},
+		"absolute":           {func(tx *Tx) error { return tx.Remove(outside) }, fault.Policy},
+		"the profile itself": {func(tx *Tx) error { return tx.Remove("node_modules/..") }, fault.Policy},
+		"nothing":            {func(tx *Tx) error { return tx.Expect("", nil) }, fault.Policy},
+		"through a link":     {func(tx *Tx) error { return errors.Join(tx.Remove("node_modules/out/profiles"), tx.Commit()) }, fault.Policy},
+		"a file as parent":   {func(tx *Tx) error { return errors.Join(tx.WriteFile("package.json/x", nil, 0o644), tx.Commit()) }, fault.Other},
+		"bytes for a folder": {func(tx *Tx) error { return errors.Join(tx.WriteFile("node_modules", nil, 0o644), tx.Commit()) }, fault.Other},
+		"a link to a folder": {func(tx *Tx) error { return errors.Join(tx.WriteFile("up.json", nil, 0o644), tx.Commit()) }, fault.Other},
+		"one in the other": {func(tx *Tx) error {
+			return errors.Join(tx.Remove("node_modules"), tx.WriteFile("node_modules/a/package.json", nil, 0o644), tx.Commit())
+		}, fault.Other},
+		"staged elsewhere":     {func(tx *Tx) error { return tx.Replace("x", home) }, fault.Other},
+		"staged beside":        {func(tx *Tx) error { return tx.Replace("x", filepath.Join(tx.Stage(), "..", "old")) }, fault.Other},
+		"the stage itself":     {func(tx *Tx) error { return tx.Replace("x", tx.Stage()) }, fault.Other},
+		"staged and not there": {func(tx *Tx) error { return tx.Replace("x", filepath.Join(tx.Stage(), "x")) }, fault.Other},
+		"staged and gone": {func(tx *Tx) error {
+			staged := stageFile(t, tx, "f", "x")
+			return errors.Join(tx.Replace("x", staged), os.Remove(staged), tx.Commit())
+		}, fault.Other},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tx := begin(t, home, nil)
+			if err := test.do(tx); err == nil || fault.ClassOf(err) != test.class {
+				t.Errorf("got class %v, want %v: %v", fault.ClassOf(err), test.class, err)
+			}
+			must(t, tx.Rollback())
+			if diff := cmp.Diff(before, content(t, home)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBeginRefuses(t *testing.T) {
+	home := t.TempDir()
+	put(t, home+"/profiles/file", "", 0o644)
+	link(t, "loop", home+"/profiles/loop")
+	link(t, "nothing", home+"/profiles/dangling")
+	for _, name := range []string{"missing", "file", "loop", "dangling"} {
+		place := Place{filepath.Join(home, "profiles", name), filepath.Join(home, "state", name)}
+		_, err := Begin(t.Context(), place, Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), "opening profile directory") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := TryAcquire(filepath.Join(place.State, "lock"), ""); err != nil {
+			t.Errorf("%s: the lock was kept: %v", name, err)
+		}
+	}
+}
+
+// When a rename fails, what was done is undone and the error says so.
+func TestTxUndoSaysSo(t *testing.T) {
+	home := newHome(t)
+	old := content(t, home)
+	tx := begin(t, home, hooked{OS, func(op, path string) error {
+		if op == "Rename" && strings.HasSuffix(path, "web/dsh-lock.yaml") {
+			return syscall.EACCES
+		}
+		return nil
+	}})
+	must(t, mixed(t, tx))
+	err := tx.Commit()
+	if err == nil || !strings.Contains(err.Error(), "everything was put back") || !errors.Is(err, syscall.EACCES) || fault.ClassOf(err) != fault.Environment {
+		t.Errorf("the error is %v", err)
+	}
+	if diff := cmp.Diff(old, content(t, home)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// No reader ever finds a small file missing.
+func TestTxFilesAreNeverAbsent(t *testing.T) {
+	home := newHome(t)
+	file := filepath.Join(home, "profiles", "web", "package.json")
+	tx := begin(t, home, hooked{OS, func(op, path string) error {
+		if _, err := os.Lstat(file); err != nil {
+			t.Errorf("before %s of %s: %v", op, path, err)
+		}
+		return nil
+	}})
+	must(t, mixed(t, tx), tx.Commit())
+}
+
+func TestTxWithoutHardLinks(t *testing.T) {
+	for name, fail := range map[string]bool{"commits": false, "takes back": true} {
+		t.Run(name, func(t *testing.T) {
+			home := newHome(t)
+			old := content(t, home)
+			tx := begin(t, home, hooked{OS, func(op, path string) error {
+				switch {
+				case op == "Link":
+					return syscall.EPERM
+				case fail && op == "SyncDir" && filepath.Base(path) == "web" && strings.Contains(path, "profiles"):
+					fail = false // once
+					return syscall.EIO
+				}
+				return nil
+			}})
+			must(t, mixed(t, tx))
+			failing := fail
+			if err := tx.Commit(); (err != nil) != failing {
+				t.Error(err)
+			}
+			got := content(t, home)
+			if failing {
+				if diff := cmp.Diff(old, got); diff != "" {
+					t.Error(diff)
+				}
+			} else if got["profiles/web/package.json"] != `-rw------- {"new":2}` {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestTxOddNames(t *testing.T) {
+	for _, name := range append(oddNames, strings.Repeat("n", 230), strings.Repeat("漢", 80)) {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			place := Place{filepath.Join(home, "profiles", name), filepath.Join(home, "state", name)}
+			put(t, place.Dir+"/package.json", "old", 0o644)
+			run := func(fsys FS) error {
+				tx, err := Begin(t.Context(), place, Options{FS: fsys})
+				if err != nil {
+					return err
+				}
+				return errors.Join(
+					tx.WriteFile("package.json", []byte("new"), 0o644),
+					tx.Replace("node_modules/"+name, stagePackage(t, tx, name, "1")),
+					tx.Commit())
+			}
+			must(t, run(OS))
+			// A second one dies in the middle, and is found by the third.
+			put(t, place.Dir+"/package.json", "old", 0o644)
+			dead := killed(t, home, func(_ testing.TB, fsys FS, _ string) ([]string, error) { return nil, run(fsys) },
+				func(op, path string) bool { return op == "Rename" && path == filepath.Join(place.Dir, "package.json") })
+			if !dead {
+				t.Fatal("it lived")
+			}
+			must(t, Recover(t.Context(), place), run(OS))
+			_, err := ReplaceDir(t.Context(), place, func(stage string) error {
+				return WriteFile(filepath.Join(stage, "package.json"), []byte("fresh"), 0o644)
+			}, Options{})
+			must(t, err)
+			got := tree(t, home)
+			delete(got, "state/"+name+"/lock")
+			delete(got, "state/"+name+"/identity")
+			want := map[string]string{"profiles/": "", "profiles/" + name + "/": "", "profiles/" + name + "/package.json": "-rw-r--r-- fresh",
+				"state/": "", "state/" + name + "/": "", "state/" + name + "/replaced-1/": "", "state/" + name + "/replaced-1/package.json": "-rw-r--r-- new"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBeginWaitsAndNames(t *testing.T) {
+	home := newHome(t)
+	first := begin(t, home, nil)
+	var holders []Holder
+	second, err := Begin(t.Context(), placeIn(home), Options{Command: "second", Waiting: func(h Holder) {
+		holders = append(holders, h)
+		must(t, first.Rollback())
+	}})
+	must(t, err, second.Rollback())
+	if len(holders) != 1 || holders[0].Command != "test" || time.Since(holders[0].Since) > time.Minute {
+		t.Errorf("waited for %v", holders)
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	dir := t.TempDir()
+	id := func(name string) string {
+		got, err := OS.Identity(filepath.Join(dir, name))
+		must(t, err)
+		return got
+	}
+	mkdir(t, dir+"/a")
+	first := id("a")
+	if again := id("a"); again != first {
+		t.Errorf("%s, then %s", first, again)
+	}
+	must(t, os.Rename(dir+"/a", dir+"/b"))
+	if moved := id("b"); moved != first {
+		t.Errorf("%s, then %s when renamed", first, moved)
+	}
+	must(t, os.Remove(dir+"/b"))
+	mkdir(t, dir+"/b") // gets the same inode number on many systems
+	if anew := id("b"); anew == first {
+		t.Errorf("made anew it has the same identity %s", anew)
+	}
+	if _, err := OS.Identity(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of nothing: %v", err)
+	}
+}
