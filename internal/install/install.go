@@ -337,7 +337,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		j.Events.Linking(len(lock.Nodes))
 	}
 	t := &tree{dir: j.Dir, lock: lock, entries: entries, skipped: skipped}
-	result := &Result{Warnings: peerWarnings(root)}
+	result := &Result{Warnings: append(find.deprecations(lock), peerWarnings(root)...)}
 	if result.Tree, err = t.stage(ctx, j.Tx, j.present); err != nil {
 		return nil, err
 	}

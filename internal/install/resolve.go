@@ -17,8 +17,8 @@ import (
 type finder interface {
 	// find is the package that spec picks.
 	find(ctx context.Context, spec Spec) (*Package, error)
-	// prefetch says that find will soon be called for a registry name.
-	prefetch(ctx context.Context, name string)
+	// prefetch says that find will soon be called for spec.
+	prefetch(ctx context.Context, spec Spec)
 }
 
 // node is one package at its place in the tree being built.
@@ -337,12 +337,11 @@ func (r *resolver) fits(pkg *Package, e *edge) bool {
 }
 
 func (r *resolver) prefetch(ctx context.Context, from *node, name, wanted string) {
-	spec, err := ParseDependency(name, wanted, r.dir)
-	if err != nil || spec.Kind != Registry {
+	if r.lockedFor(&edge{from: from, name: name, wanted: wanted}) != nil {
 		return
 	}
-	if r.lockedFor(&edge{from: from, name: name, wanted: wanted}) == nil {
-		r.find.prefetch(ctx, spec.Target)
+	if spec, err := ParseDependency(name, wanted, r.dir); err == nil {
+		r.find.prefetch(ctx, spec)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // "name@range" with a "?" in front of optional ones.
 type shelf map[string][]string
 
-func (s shelf) prefetch(context.Context, string) {}
+func (s shelf) prefetch(context.Context, Spec) {}
 
 func (s shelf) find(_ context.Context, spec Spec) (*Package, error) {
 	if spec.Kind != Registry {

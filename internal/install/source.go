@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
+	"dsh/internal/npmrange"
 )
 
 // parallelRequests is how many packages are picked or fetched at once. The
@@ -24,12 +26,17 @@ const parallelRequests = 16
 // assumedNode is the Node.js release that "engines" is held against where
 // several versions fit: packages are for the harness, which needs Node.js, and
 // dsh has none to ask.
-const assumedNode = "24.21.0"
+var assumedNode = sync.OnceValue(func() npmrange.Version {
+	v, _ := npmrange.ParseVersion("24.21.0")
+	return v
+})
 
 // sources finds packages wherever a spec says they are.
 type sources struct {
 	job   *Job
 	ahead errgroup.Group // requests made before the resolver needs them
+	// deprecated holds what publishers say of packages that were picked.
+	deprecated sync.Map
 }
 
 // sources makes the finder of one job. Done ends the requests made ahead.
@@ -43,12 +50,12 @@ func (j *Job) sources(ctx context.Context) (s *sources, within context.Context, 
 }
 
 // prefetch implements finder.
-func (s *sources) prefetch(ctx context.Context, name string) {
-	if s.job.Offline {
+func (s *sources) prefetch(ctx context.Context, spec Spec) {
+	if spec.Kind != Registry || s.job.Offline {
 		return
 	}
 	s.ahead.Go(func() error {
-		_, err := s.job.Registry.Packument(ctx, name)
+		_, err := s.manifest(ctx, spec)
 		return err
 	})
 }
@@ -83,26 +90,60 @@ func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error)
 	if s.job.Events.Resolving != nil {
 		s.job.Events.Resolving(spec.Target)
 	}
-	packument, err := s.job.Registry.Packument(ctx, spec.Target)
-	if err != nil {
-		return nil, err
-	}
-	m, err := registry.Pick(packument, spec.Wanted, registry.PickOptions{NodeVersion: assumedNode})
+	m, err := s.manifest(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	pkg := &Package{
-		Name:         spec.Target,
-		Version:      m.Version,
-		Dependencies: m.Dependencies,
-		Optional:     m.OptionalDependencies,
-		Peers:        m.PeerDependencies,
-		Bin:          m.Bin,
+		Name:          spec.Target,
+		Version:       m.Version,
+		Dependencies:  wantedMap(m.Dependencies),
+		Optional:      wantedMap(m.OptionalDependencies),
+		Peers:         wantedMap(m.PeerDependencies),
+		OptionalPeers: m.OptionalPeers,
+		Bundled:       m.BundleDependencies,
+		OS:            m.OS,
+		CPU:           m.CPU,
+		Libc:          m.Libc,
+		Bin:           m.Bin,
+	}
+	if m.Deprecated != "" {
+		s.deprecated.Store(pkg.describe(), m.Deprecated)
+	}
+	if m.Dist.Tarball != s.job.Registry.TarballURL(pkg.Name, pkg.Version) {
+		pkg.Origin.Place = m.Dist.Tarball
 	}
 	if pkg.Integrity, err = store.ParseIntegrity(m.Dist.Integrity); err != nil {
-		return nil, fault.Errorf(fault.Package, "%s@%s cannot be verified: the registry gives no sha512 hash for it", pkg.Name, pkg.Version)
+		return nil, fault.Errorf(fault.Package, "%s cannot be verified: %s gives no sha512 hash for it", pkg.describe(), s.job.Registry.RegistryFor(pkg.Name))
 	}
 	return pkg, nil
+}
+
+// manifest is what the registry says of the version that a spec picks. One
+// exact version needs no list of all of them.
+func (s *sources) manifest(ctx context.Context, spec Spec) (*registry.Manifest, error) {
+	if version, err := npmrange.ParseVersion(spec.Wanted); err == nil {
+		return s.job.Registry.Version(ctx, spec.Target, version)
+	}
+	packument, err := s.job.Registry.Packument(ctx, spec.Target)
+	if err != nil {
+		return nil, err
+	}
+	return registry.Pick(packument, spec.Wanted, registry.PickOptions{NodeVersion: assumedNode()})
+}
+
+// wantedMap is a map of dependencies with the empty range written out.
+func wantedMap(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for name, wanted := range m {
+		if validName(name) {
+			out[name] = anyVersion(wanted)
+		}
+	}
+	return out
 }
 
 // fromLink reads the package.json of a local folder that is linked.
@@ -289,10 +330,11 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 	return entries, nil
 }
 
-// isMissing reports whether a server says that it does not have something.
+// isMissing reports whether a package is not to be had, as opposed to being
+// wrong or out of reach.
 func isMissing(err error) bool {
-	_, ok := errors.AsType[*registry.NotFoundError](err)
-	return ok
+	_, wrong := errors.AsType[*store.MismatchError](err)
+	return fault.ClassOf(err) == fault.Package && !wrong
 }
 
 // archive fetches the content of one locked package.
@@ -303,7 +345,11 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 	if s.job.Offline {
 		return store.Entry{}, fault.Errorf(fault.Network, "it is not in the store, and --offline fetches nothing")
 	}
-	body, _, err := s.job.Registry.OpenTarball(ctx, pkg.Name, pkg.Version, pkg.Origin.Place)
+	dist := registry.Dist{Tarball: pkg.Origin.Place}
+	if dist.Tarball == "" {
+		dist.Tarball = s.job.Registry.TarballURL(pkg.Name, pkg.Version)
+	}
+	body, _, err := s.job.Registry.OpenTarball(ctx, dist)
 	if err != nil {
 		return store.Entry{}, err
 	}
@@ -322,10 +368,25 @@ func shownPlace(spec Spec) string {
 func (j *Job) from(pkg *Package) string {
 	switch pkg.Origin.Kind {
 	case Registry:
-		return j.Registry.Home(pkg.Name)
+		return j.Registry.RegistryFor(pkg.Name)
 	case URL:
 		return shown(pkg.Origin.Place)
 	default:
 		return nativePlace(j.Dir, pkg.Origin.Place)
 	}
+}
+
+// deprecations is a warning for every package of the lock that was picked by
+// this job although its publisher advises against it.
+func (s *sources) deprecations(lock *Lock) []string {
+	warned := map[string]bool{}
+	var warnings []string
+	for _, at := range sortedKeys(lock.Nodes) {
+		name := lock.Nodes[at].describe()
+		if why, ok := s.deprecated.Load(name); ok && !warned[name] {
+			warned[name] = true
+			warnings = append(warnings, fmt.Sprintf("%s is deprecated: %s", name, why))
+		}
+	}
+	return warnings
 }
