@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -59,6 +60,8 @@ func TestScripts(t *testing.T) {
 			"unpack":    unpack,
 			"requests":  requests,
 			"sameFiles": sameFiles,
+			"exits":     exits,
+			"refused":   refused,
 		},
 	})
 }
@@ -146,6 +149,43 @@ func requests(ts *testscript.TestScript, neg bool, args []string) {
 	got := fmt.Sprint(server.Requests()[args[0]])
 	if (got == args[1]) == neg {
 		ts.Fatalf("%s was asked for %s times; all requests: %v", args[0], got, server.Requests())
+	}
+}
+
+// exits CODE COMMAND... runs a command and checks its exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		failed, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%s: %v", args[1], err)
+		}
+		got = failed.ExitCode()
+	}
+	if (fmt.Sprint(got) == args[0]) == neg {
+		ts.Fatalf("%s exited with %d", args[1], got)
+	}
+	if strings.Contains(ts.ReadFile("stderr"), "goroutine ") {
+		ts.Fatalf("a stack trace on standard error")
+	}
+}
+
+// refused CODE COMMAND... is exits for a command that must print nothing on
+// standard output and leave everything in the script's directory as it was.
+func refused(ts *testscript.TestScript, neg bool, args []string) {
+	before := listing(ts, ts.MkAbs("."))
+	exits(ts, neg, args)
+	if ts.ReadFile("stderr") == "" {
+		ts.Fatalf("nothing on standard error")
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("on standard output:\n%s", out)
+	}
+	if after := listing(ts, ts.MkAbs(".")); after != before {
+		ts.Fatalf("the disk changed from\n%s\nto\n%s", before, after)
 	}
 }
 
