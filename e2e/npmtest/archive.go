@@ -12,13 +12,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // release is one version of one package, as its archive describes it.
 type release struct {
 	name, version string
 	manifest      map[string]json.RawMessage // package.json
-	files         []file
+	files         []txtar.File
 	directives    directives
 
 	build    func() tarball // builds the tarball once
@@ -110,20 +112,20 @@ func parseArchive(base string, data []byte) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	comment, files := parseTxtar(data)
-	d, err := parseDirectives(string(comment))
+	archive := txtar.Parse(data)
+	d, err := parseDirectives(string(archive.Comment))
 	if err != nil {
 		return nil, err
 	}
-	r := &release{name: name, version: version, files: files, directives: d}
+	r := &release{name: name, version: version, files: archive.Files, directives: d}
 	r.statuses.limit, r.drops.limit = d.statusTimes, d.dropTimes
 	r.build = sync.OnceValue(func() tarball { return buildTarball(r.files, d) })
 
-	i := slices.IndexFunc(files, func(f file) bool { return f.name == "package.json" })
+	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "package.json" })
 	if i < 0 {
 		return nil, fmt.Errorf("no package.json")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(files[i].data))
+	decoder := json.NewDecoder(bytes.NewReader(archive.Files[i].Data))
 	if err := decoder.Decode(&r.manifest); err != nil {
 		return nil, fmt.Errorf("package.json: %w", err)
 	}
@@ -142,13 +144,12 @@ func Unpack(archive, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, files := parseTxtar(data)
-	for _, f := range files {
-		path := filepath.Join(dir, filepath.FromSlash(f.name))
+	for _, f := range txtar.Parse(data).Files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, f.data, 0o666); err != nil {
+		if err := os.WriteFile(path, f.Data, 0o666); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // The kinds of malicious tarball entries.
@@ -39,15 +41,15 @@ type tarball struct {
 }
 
 // buildTarball packs files, the same bytes each time. Files that start with #! are executable.
-func buildTarball(files []file, d directives) tarball {
+func buildTarball(files []txtar.File, d directives) tarball {
 	var plain bytes.Buffer
 	w := tar.NewWriter(&plain)
 	for _, f := range files {
 		mode := int64(0o644)
-		if bytes.HasPrefix(f.data, []byte("#!")) {
+		if bytes.HasPrefix(f.Data, []byte("#!")) {
 			mode = 0o755
 		}
-		addFile(w, d.prefix+"/"+f.name, f.data, mode)
+		addFile(w, d.prefix+"/"+f.Name, f.Data, mode)
 	}
 	if d.evil == EvilHuge {
 		return seal(hugeArchive(w, &plain, d.prefix), d)
