@@ -60,6 +60,11 @@ func TestScripts(t *testing.T) {
 			"unpack":    unpack,
 			"requests":  requests,
 			"sameFiles": sameFiles,
+			"fails":     fails,
+			"token":     token,
+			"underway":  underway,
+			"ended":     ended,
+			"json":      jsonOutput,
 			"exits":     exits,
 			"refused":   refused,
 		},
@@ -77,6 +82,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Defer(server.Close)
 	env.Values[registryKey{}] = server
+	env.Values[underwayKey{}] = new(*exec.Cmd)
 	for _, dir := range []string{"home", "user", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(env.WorkDir, dir), 0o755); err != nil {
 			return err
