@@ -1,0 +1,193 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"dsh/internal/npmrange"
+)
+
+const (
+	defaultMaxDocument = 64 << 20 // bytes of one package document
+	defaultMaxTarball  = 1 << 30  // bytes of one archive
+)
+
+// Options are the choices that are not the configuration's. The zero value is
+// right for most.
+type Options struct {
+	UserAgent  string // "" is "dsh"
+	MaxTarball int64  // bytes of one archive, packed; 0 is 1 GiB
+	// Transport replaces the network, below credentials and time-outs.
+	Transport http.RoundTripper
+}
+
+// Client asks registries. It remembers what it was told: a package is asked
+// for once. It is safe for use by several goroutines.
+type Client struct {
+	config      Config
+	http        *http.Client
+	base        http.RoundTripper
+	userAgent   string
+	maxDocument int64
+	maxTarball  int64
+	slots       chan struct{} // one for each document on its way
+	packuments  flight[*Packument]
+	manifests   flight[*Manifest]
+}
+
+// New makes a client. Its caller closes it.
+func New(config Config, opts Options) (*Client, error) {
+	c := &Client{
+		config:      config,
+		base:        opts.Transport,
+		userAgent:   opts.UserAgent,
+		maxDocument: defaultMaxDocument,
+		maxTarball:  opts.MaxTarball,
+	}
+	if config.Registry == "" {
+		return nil, errors.New("registry: the configuration is not from LoadConfig")
+	}
+	if c.base == nil {
+		c.base = newTransport(config)
+	}
+	if c.userAgent == "" {
+		c.userAgent = "dsh"
+	}
+	if c.maxTarball == 0 {
+		c.maxTarball = defaultMaxTarball
+	}
+	c.slots = make(chan struct{}, max(1, min(config.MaxSockets, maxConnections)))
+	c.packuments.keep = func(err error) bool {
+		_, ok := errors.AsType[*NotFoundError](err)
+		return ok
+	}
+	c.http = &http.Client{
+		Transport:     &stallTransport{next: &authTransport{next: c.base, credentials: config.credentials}, after: config.FetchTimeout},
+		CheckRedirect: checkRedirect,
+	}
+	return c, nil
+}
+
+// Close lets go of the connections that are kept open.
+func (c *Client) Close() {
+	if t, ok := c.base.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// HTTP is the client underneath, for archives that are fetched by address: it
+// uses the proxies, certificates and time-outs of the configuration, and sends
+// a token only to the address that it is for.
+func (c *Client) HTTP() *http.Client { return c.http }
+
+// RegistryFor is the registry of a package.
+func (c *Client) RegistryFor(name string) string { return c.config.RegistryFor(name) }
+
+// Packument is all that the registry knows about a package: its versions and
+// tags. The error is a *NotFoundError, an *AuthError, a *NetworkError, or the
+// context's.
+func (c *Client) Packument(ctx context.Context, name string) (*Packument, error) {
+	return c.packuments.do(ctx, name, func() (*Packument, error) { return c.fetchPackument(ctx, name) })
+}
+
+func (c *Client) fetchPackument(ctx context.Context, name string) (*Packument, error) {
+	registry := c.RegistryFor(name)
+	path, ok := escapedName(name)
+	if !ok {
+		return nil, &NotFoundError{Name: name, Registry: registry}
+	}
+	var p *Packument
+	err := c.document(ctx, exchange{
+		doing:   "get the versions of " + name,
+		address: registry + path,
+		header: http.Header{
+			"Accept":          {"application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*"},
+			"Accept-Encoding": {"gzip"},
+		},
+	}, func(text string) (err error) {
+		p, err = ParsePackument(name, registry, text)
+		return err
+	})
+	if errors.Is(err, errGone) {
+		return nil, &NotFoundError{Name: name, Registry: registry}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Version is the manifest of one exact version. It asks for that version alone
+// where the registry serves such documents, which is far less to read.
+func (c *Client) Version(ctx context.Context, name string, version npmrange.Version) (*Manifest, error) {
+	if p, ok := c.packuments.peek(name); ok {
+		return p.exact(version.String())
+	}
+	m, err := c.manifests.do(ctx, name+"@"+version.String(), func() (*Manifest, error) {
+		return c.fetchVersion(ctx, name, version.String())
+	})
+	if !errors.Is(err, errGone) && !errors.Is(err, errStatus) {
+		return m, err
+	}
+	// Nothing of use there: the registry may not serve such documents, or have
+	// no such version, and its document about the package says which.
+	p, err := c.Packument(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return p.exact(version.String())
+}
+
+func (c *Client) fetchVersion(ctx context.Context, name, version string) (*Manifest, error) {
+	registry := c.RegistryFor(name)
+	path, ok := escapedName(name)
+	if !ok {
+		return nil, &NotFoundError{Name: name, Registry: registry}
+	}
+	var m *Manifest
+	err := c.document(ctx, exchange{
+		doing:   "get " + name + "@" + version,
+		address: registry + path + "/" + url.PathEscape(version),
+		header:  http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"gzip"}},
+	}, func(text string) (err error) {
+		m, err = parseManifest(name, version, registry, text)
+		if err != nil || m.claimed != version {
+			return errGone
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// escapedName is the name as registries have it in addresses: @scope%2fname.
+func escapedName(name string) (string, bool) {
+	scope, bare, scoped := strings.Cut(name, "/")
+	if !scoped {
+		return url.PathEscape(name), nameOK(name)
+	}
+	if !strings.HasPrefix(scope, "@") || !nameOK(scope[1:]) || !nameOK(bare) {
+		return "", false
+	}
+	return "@" + url.PathEscape(scope[1:]) + "%2f" + url.PathEscape(bare), true
+}
+
+// nameOK keeps out what would lead to another place of the server.
+func nameOK(s string) bool {
+	return s != "" && s[0] != '.' && s[0] != '-' && !strings.ContainsAny(s, "/\\%?#\x00")
+}
+
+// TarballURL is where a registry keeps the archive of a version by custom, for
+// when its manifest is not at hand.
+func (c *Client) TarballURL(name, version string) string {
+	return tarballURL(c.RegistryFor(name), name, version)
+}
+
+func tarballURL(registry, name, version string) string {
+	return registry + name + "/-/" + name[strings.LastIndexByte(name, '/')+1:] + "-" + url.PathEscape(version) + ".tgz"
+}

@@ -1,0 +1,288 @@
+package registry
+
+import (
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dsh/internal/fault"
+)
+
+// DefaultRegistry is where packages come from when nothing else is configured.
+const DefaultRegistry = "https://registry.npmjs.org/"
+
+// maxConnections bounds the connections to one host, whatever maxsockets says:
+// some resolvers stall when many names are looked up at once.
+const maxConnections = 16
+
+// Config is what .npmrc files and the environment say about registries. Make
+// one with LoadConfig.
+type Config struct {
+	Registry     string            // default registry; ends with a slash
+	Scopes       map[string]string // registry by "@scope"; each ends with a slash
+	FetchRetries int               // further attempts after the first
+	FetchTimeout time.Duration     // how long a server may send nothing; 0 is for ever
+	MaxSockets   int               // connections to one host
+	StrictSSL    bool              // check certificates
+
+	roots   *x509.CertPool // nil for the system's
+	proxies *proxies
+	// Behind a pointer, so that printing a Config prints no token.
+	credentials *credentials
+}
+
+// LoadConfig reads .npmrc files, the one that counts most first (project,
+// user, global), and the environment, which counts more than all of them:
+// npm_config_* and NPM_CONFIG_*, and the usual proxy variables. Files that do
+// not exist are left out.
+func LoadConfig(getenv func(string) string, files ...string) (Config, error) {
+	return LoadConfigWith(os.ReadFile, getenv, files...)
+}
+
+// LoadConfigWith is LoadConfig with another way to read files.
+func LoadConfigWith(read func(name string) ([]byte, error), getenv func(string) string, files ...string) (Config, error) {
+	l := loader{read: read, getenv: getenv, settings: map[string]located{}}
+	for _, file := range files {
+		if err := l.file(file); err != nil {
+			return Config{}, err
+		}
+	}
+	return l.config()
+}
+
+// RegistryFor is the registry of a package, by its scope.
+func (c Config) RegistryFor(name string) string {
+	if scope, _, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(name, "@") {
+		if registry, ok := c.Scopes[scope]; ok {
+			return registry
+		}
+	}
+	return c.Registry
+}
+
+// SetRegistry replaces the default registry.
+func (c *Config) SetRegistry(address string) error {
+	registry, user, err := parseRegistry(address)
+	if err != nil {
+		return fault.Errorf(fault.Other, "registry %s: %w", shownAddress(address), err)
+	}
+	c.Registry = registry
+	c.credentials = c.credentials.allowing(registry, user)
+	return nil
+}
+
+// located is a setting and the file that it stands in.
+type located struct {
+	setting
+	file string
+}
+
+type loader struct {
+	read     func(string) ([]byte, error)
+	getenv   func(string) string
+	settings map[string]located
+}
+
+func (l *loader) file(file string) error {
+	text, err := l.read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fault.Errorf(fault.Environment, "read the npm configuration: %w", err)
+	}
+	for key, s := range parseNpmrc(string(text), l.getenv) {
+		if _, stronger := l.settings[key]; !stronger {
+			l.settings[key] = located{s, file}
+		}
+	}
+	return nil
+}
+
+// env is the value of npm_config_<key>, with the key as npm spells it there.
+func (l *loader) env(key string) (value, name string) {
+	names := []string{"npm_config_" + key}
+	if !strings.HasPrefix(key, "//") && key[0] != '@' {
+		key = strings.ReplaceAll(key, "-", "_")
+		names = []string{"npm_config_" + key, "NPM_CONFIG_" + strings.ToUpper(key)}
+	} else {
+		names = append(names, "NPM_CONFIG_"+key)
+	}
+	for _, name := range names {
+		if value := l.getenv(name); value != "" {
+			return value, name
+		}
+	}
+	return "", ""
+}
+
+// get is the setting of a key, the environment first.
+func (l *loader) get(keys ...string) (located, bool) {
+	for _, key := range keys {
+		if value, name := l.env(key); value != "" {
+			return located{setting: setting{values: []string{value}}, file: name}, true
+		}
+	}
+	for _, key := range keys {
+		if s, ok := l.settings[key]; ok && s.last() != "null" && s.last() != "" {
+			return s, true
+		}
+	}
+	return located{}, false
+}
+
+func (l *loader) config() (Config, error) {
+	c := Config{
+		Registry:     DefaultRegistry,
+		Scopes:       map[string]string{},
+		FetchRetries: l.number("fetch-retries", 2),
+		FetchTimeout: time.Duration(l.number("fetch-timeout", 60_000)) * time.Millisecond,
+		MaxSockets:   max(1, min(l.number("maxsockets", maxConnections), maxConnections)),
+		StrictSSL:    true,
+	}
+	users := map[string]*url.Userinfo{}
+	if s, ok := l.get("strict-ssl"); ok {
+		c.StrictSSL = s.last() != "false"
+	}
+	if s, ok := l.get("registry"); ok {
+		registry, user, err := s.registry()
+		if err != nil {
+			return Config{}, err
+		}
+		c.Registry = registry
+		users[registry] = user
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.settings)) {
+		scope, ok := strings.CutSuffix(key, ":registry")
+		if !ok || !strings.HasPrefix(scope, "@") {
+			continue
+		}
+		s, ok := l.get(key)
+		if !ok {
+			continue
+		}
+		registry, user, err := s.registry()
+		if err != nil {
+			return Config{}, err
+		}
+		c.Scopes[scope] = registry
+		users[registry] = user
+	}
+	var err error
+	if c.roots, err = l.roots(); err != nil {
+		return Config{}, err
+	}
+	if c.proxies, err = l.proxies(); err != nil {
+		return Config{}, err
+	}
+	c.credentials = l.credentials(append(slices.Collect(maps.Values(c.Scopes)), c.Registry))
+	for registry, user := range users {
+		c.credentials = c.credentials.allowing(registry, user)
+	}
+	return c, nil
+}
+
+// number is a setting that is a whole number and not negative; npm, too, goes
+// on with the default when it is something else.
+func (l *loader) number(key string, otherwise int) int {
+	s, _ := l.get(key)
+	if n, err := strconv.Atoi(s.last()); err == nil && n >= 0 && n < 1<<31 {
+		return n
+	}
+	return otherwise
+}
+
+func (s located) registry() (string, *url.Userinfo, error) {
+	registry, user, err := parseRegistry(s.last())
+	if err != nil && s.missing != "" {
+		err = errors.New("the variable " + s.missing + " is not set")
+	}
+	if err != nil {
+		return "", nil, fault.Errorf(fault.Other, "%s: registry %s: %w", s.file, shownAddress(s.last()), err)
+	}
+	return registry, user, nil
+}
+
+var errAddress = errors.New("it is no http or https address")
+
+// parseRegistry is the address with a slash at its end, and the user it names.
+func parseRegistry(address string) (string, *url.Userinfo, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return "", nil, errAddress
+	}
+	user := u.User
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return strings.TrimRight(u.String(), "/") + "/", user, nil
+}
+
+// shownAddress is an address as messages may show it: without user, password
+// and query, which can be secrets.
+func shownAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		if strings.ContainsAny(address, "@?") {
+			return "(an address that cannot be read)"
+		}
+		return strconv.Quote(address)
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// roots are the certificates of ca and cafile, which as in npm are trusted in
+// place of the system's.
+func (l *loader) roots() (*x509.CertPool, error) {
+	var pool *x509.CertPool
+	add := func(file string, pem []byte) error {
+		if pool == nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return fault.Errorf(fault.Other, "%s holds no certificate in PEM form", file)
+		}
+		return nil
+	}
+	if s, ok := l.get("ca"); ok {
+		for _, value := range s.values {
+			if err := add(s.file+": ca", []byte(strings.ReplaceAll(value, `\n`, "\n"))); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if s, ok := l.get("cafile"); ok {
+		file := l.path(s)
+		pem, err := l.read(file)
+		if err != nil {
+			return nil, fault.Errorf(fault.Environment, "read the cafile that %s names: %w", s.file, err)
+		}
+		if err := add(file, pem); err != nil {
+			return nil, err
+		}
+	}
+	return pool, nil
+}
+
+// path is a setting that names a file, relative to the file it stands in.
+func (l *loader) path(s located) string {
+	file := s.last()
+	if rest, ok := strings.CutPrefix(filepath.ToSlash(file), "~/"); ok {
+		home := l.getenv("HOME")
+		if home == "" {
+			home = l.getenv("USERPROFILE")
+		}
+		return filepath.Join(home, rest)
+	}
+	if filepath.IsAbs(file) || !filepath.IsAbs(s.file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(s.file), file)
+}

@@ -1,0 +1,74 @@
+package registry
+
+import (
+	"context"
+	"sync"
+)
+
+// flight answers each key once: who asks while the answer is being fetched
+// waits for it, and who asks later gets the same. Failures are forgotten, but
+// for those that keep says are an answer. The zero flight is ready.
+type flight[T any] struct {
+	keep  func(error) bool
+	mu    sync.Mutex
+	calls map[string]*call[T]
+}
+
+type call[T any] struct {
+	done      chan struct{}
+	value     T
+	err       error
+	abandoned bool // whoever fetched was called off; that is no answer
+}
+
+func (f *flight[T]) do(ctx context.Context, key string, fetch func() (T, error)) (T, error) {
+	for {
+		f.mu.Lock()
+		c, found := f.calls[key]
+		if !found {
+			c = &call[T]{done: make(chan struct{})}
+			if f.calls == nil {
+				f.calls = map[string]*call[T]{}
+			}
+			f.calls[key] = c
+		}
+		f.mu.Unlock()
+
+		if !found {
+			c.value, c.err = fetch()
+			if c.err != nil && (f.keep == nil || !f.keep(c.err)) {
+				c.abandoned = ctx.Err() != nil
+				f.mu.Lock()
+				delete(f.calls, key)
+				f.mu.Unlock()
+			}
+			close(c.done)
+			return c.value, c.err
+		}
+		select {
+		case <-c.done:
+			if !c.abandoned {
+				return c.value, c.err
+			}
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+	}
+}
+
+// peek is the answer of a key, where there is one.
+func (f *flight[T]) peek(key string) (value T, ok bool) {
+	f.mu.Lock()
+	c := f.calls[key]
+	f.mu.Unlock()
+	if c == nil {
+		return value, false
+	}
+	select {
+	case <-c.done:
+		return c.value, c.err == nil
+	default:
+		return value, false
+	}
+}
