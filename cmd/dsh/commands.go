@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -35,11 +34,11 @@ func (r *runner) own(ctx context.Context, own launch.Own) int {
 		HideHelpCommand:        true,
 		ExitErrHandler:         func(*cli.Context, error) {},
 		UseShortOptionHandling: true,
-		OnUsageError:           func(_ *cli.Context, err error, _ bool) error { return err },
+		OnUsageError:           r.badFlag,
 		Action: func(c *cli.Context) error {
 			name := c.Args().First()
 			return fault.WithHint(fault.Errorf(fault.Other, "this dsh has no command %q", name),
-				"a profile of that name is started with: dsh --profile %s", shellWord(name))
+				"a profile of that name is started with: dsh --profile %s", fault.ShellWord(name))
 		},
 	}
 	if err := app.RunContext(ctx, append([]string{"dsh"}, invocation.Args...)); err != nil {
@@ -48,6 +47,32 @@ func (r *runner) own(ctx context.Context, own launch.Own) int {
 		return fault.ClassOf(err).ExitCode()
 	}
 	return 0
+}
+
+// badFlag words what urfave/cli says of a flag for people: with the dashes
+// that were typed, and with the command that lists the flags.
+func (r *runner) badFlag(c *cli.Context, err error, _ bool) error {
+	words := strings.Fields(c.Command.HelpName)
+	command := strings.Join(words[min(1, len(words)):], " ")
+	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
+		for _, word := range r.args {
+			if trimmed := strings.TrimLeft(word, "-"); word != trimmed && (trimmed == name || strings.HasPrefix(trimmed, name+"=")) {
+				name = word
+			}
+		}
+		err = fault.Errorf(fault.Other, "%s has no flag %s", command, name)
+	} else {
+		err = fault.Errorf(fault.Other, "%s: %w", command, err)
+	}
+	return fault.WithHint(err, "dsh %s --help lists the flags", command)
+}
+
+// dashed is a flag as it is typed.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // syntaxOf tells the launcher's grammar which commands and flags there are.
@@ -68,20 +93,4 @@ func syntaxOf(commands []*cli.Command) []launch.Syntax {
 		list = append(list, s)
 	}
 	return list
-}
-
-// shellWord is a word as a shell needs it written.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_~") == "" {
-		return s
-	}
-	return fmt.Sprintf("'%s'", strings.ReplaceAll(s, "'", `'\''`))
-}
-
-func shellWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = shellWord(w)
-	}
-	return strings.Join(quoted, " ")
 }

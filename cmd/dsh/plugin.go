@@ -26,16 +26,18 @@ func (r *runner) pluginCommand() *cli.Command {
 		ArgsUsage: " ",
 		Description: "Packages that declare a layer become layers of the profile. Lifecycle scripts of\n" +
 			"packages never run.",
-		Flags: []cli.Flag{profileFlag()},
+		Flags:           []cli.Flag{profileFlag()},
+		HideHelpCommand: true,
+		OnUsageError:    r.badFlag,
 		Subcommands: []*cli.Command{
 			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd, append(kindFlags(),
-				&cli.BoolFlag{Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"})...),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"})...),
 			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove),
 			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall, append(kindFlags(),
-				&cli.BoolFlag{Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"},
-				&cli.BoolFlag{Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"})...),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"},
+				&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"})...),
 			r.verb("update", []string{"up", "upgrade"}, "resolve packages anew: the named ones, or all", "[<name>...]", r.pluginUpdate,
-				&cli.BoolFlag{Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}),
 			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList),
 		},
 		Action: r.otherVerb,
@@ -43,50 +45,54 @@ func (r *runner) pluginCommand() *cli.Command {
 }
 
 func profileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "profile", Usage: "the profile to act on, instead of $DSH_PROFILE or default", DefaultText: " "}
+	return &cli.StringFlag{Name: "profile", Usage: "the profile to act on, instead of $DSH_PROFILE or default"}
 }
 
 func kindFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "save-prod", Aliases: []string{"P"}, Usage: "save under dependencies (where layers come from)"},
-		&cli.BoolFlag{Name: "save-dev", Aliases: []string{"D"}, Usage: "save under devDependencies"},
-		&cli.BoolFlag{Name: "save-optional", Aliases: []string{"O"}, Usage: "save under optionalDependencies"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "save-prod", Aliases: []string{"P"}, Usage: "save under dependencies (where layers come from)"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "save-dev", Aliases: []string{"D"}, Usage: "save under devDependencies"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "save-optional", Aliases: []string{"O"}, Usage: "save under optionalDependencies"},
 	}
 }
 
 // ignoredFlags are pnpm's flags that are accepted because scripts pass them,
 // and why each changes nothing here.
 var ignoredFlags = []struct {
-	names []string
+	name  string
 	value bool
 	note  string // "" is not worth a word: it asks for what dsh always does
 }{
-	{[]string{"ignore-scripts"}, false, ""},
-	{[]string{"no-optional"}, false, "optional packages are installed where they run"},
-	{[]string{"workspace-root", "w"}, false, ""},
-	{[]string{"ignore-workspace"}, false, ""},
-	{[]string{"prefer-offline"}, false, "packages in the store are never fetched again anyway"},
-	{[]string{"force"}, false, "a damaged package is laid out anew by dsh plugin install"},
-	{[]string{"silent", "s"}, false, ""},
-	{[]string{"reporter"}, true, "use --json for output that programs read"},
-	{[]string{"recursive", "r"}, false, "a profile is no workspace"},
+	{"ignore-scripts", false, ""},
+	{"no-optional", false, "optional packages are installed where they run"},
+	{"workspace-root", false, ""},
+	{"w", false, ""},
+	{"ignore-workspace", false, ""},
+	{"prefer-offline", false, "packages in the store are never fetched again anyway"},
+	{"force", false, "a damaged package is laid out anew by dsh plugin install"},
+	{"silent", false, ""},
+	{"s", false, ""},
+	{"reporter", true, "use --json for output that programs read"},
+	{"recursive", false, "a profile is no workspace"},
+	{"r", false, "a profile is no workspace"},
 }
 
 // verb is one package command with the flags that all of them take.
 func (r *runner) verb(name string, aliases []string, usage, args string, do func(*pluginRun) error, flags ...cli.Flag) *cli.Command {
 	flags = append(flags, profileFlag(),
-		&cli.BoolFlag{Name: "offline", Usage: "use nothing but the store and the lockfile"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "offline", Usage: "use nothing but the store and the lockfile"},
 		&cli.StringFlag{Name: "registry", Usage: "the npm registry to ask, instead of .npmrc's"},
 	)
 	for _, f := range ignoredFlags {
 		if f.value {
-			flags = append(flags, &cli.StringFlag{Name: f.names[0], Aliases: f.names[1:], Hidden: true})
+			flags = append(flags, &cli.StringFlag{Name: f.name, Hidden: true})
 		} else {
-			flags = append(flags, &cli.BoolFlag{Name: f.names[0], Aliases: f.names[1:], Hidden: true})
+			flags = append(flags, &cli.BoolFlag{Name: f.name, Hidden: true})
 		}
 	}
 	return &cli.Command{
 		Name: name, Aliases: aliases, Usage: usage, ArgsUsage: args, Flags: flags,
+		HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag,
 		Action: func(c *cli.Context) error {
 			run, err := r.pluginRun(c)
 			if err != nil {
@@ -118,8 +124,8 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 		return nil, err
 	}
 	for _, f := range ignoredFlags {
-		if f.note != "" && c.IsSet(f.names[0]) {
-			r.ui.Say("--%s changes nothing here: %s", f.names[0], f.note)
+		if f.note != "" && c.IsSet(f.name) {
+			r.ui.Say("%s changes nothing here: %s", dashed(f.name), f.note)
 		}
 	}
 	run := &pluginRun{runner: r, cli: c, ctx: c.Context, env: env, progress: r.ui.Progress()}
@@ -197,6 +203,12 @@ func (r *runner) pluginInstall(p *pluginRun) error {
 }
 
 func (r *runner) pluginUpdate(p *pluginRun) error {
+	for _, arg := range p.cli.Args().Slice() {
+		if strings.LastIndexByte(arg, '@') > 0 {
+			return fault.WithHint(fault.Errorf(fault.Other, "plugin update takes names, and %q is more than a name", arg),
+				"dsh plugin --profile %s add %s", fault.ShellWord(p.opts.Name.String()), fault.ShellWord(arg))
+		}
+	}
 	report, err := action.Update(p.ctx, p.env, p.opts, p.cli.Args().Slice(), p.cli.Bool("latest"))
 	return p.report(report, err)
 }
@@ -209,6 +221,7 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 	}
 	if report.Created {
 		p.ui.Say("initialized profile %s at %s", report.Profile, report.Dir)
+		p.warnReserved(p.opts.Name)
 	}
 	for _, w := range report.Warnings {
 		p.ui.Warn(w)
@@ -230,7 +243,7 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 func printReport(w io.Writer, report *action.Report) {
 	shown := 0
 	for _, c := range report.Changes {
-		if c.Action == install.Kept && c.Layer != install.LayerAdded && c.Layer != install.LayerRemoved && len(report.Changes) > 1 {
+		if c.Action == install.Kept && c.Section == "" && c.Layer != install.LayerAdded && c.Layer != install.LayerRemoved && len(report.Changes) > 1 {
 			continue
 		}
 		shown++
@@ -257,6 +270,9 @@ func printReport(w io.Writer, report *action.Report) {
 func changeLine(c install.Change) string {
 	var b strings.Builder
 	switch c.Action {
+	case install.LeftOut:
+		fmt.Fprintf(&b, "left out %s %s: it does not run on this machine", c.Name, c.Version)
+		return b.String()
 	case install.Updated:
 		fmt.Fprintf(&b, "updated %s %s → %s", c.Name, c.Before, c.Version)
 	case install.Removed:
@@ -268,6 +284,9 @@ func changeLine(c install.Change) string {
 	}
 	if c.From != "" && c.Action != install.Removed {
 		fmt.Fprintf(&b, " from %s", c.From)
+	}
+	if c.Section != "" {
+		fmt.Fprintf(&b, ", moved to %s", c.Section)
 	}
 	switch c.Layer {
 	case install.LayerAdded:
@@ -317,5 +336,5 @@ func (r *runner) otherVerb(c *cli.Context) error {
 	}
 	return fault.WithHint(
 		fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update and list", args[0]),
-		"run pnpm in the profile for everything else: cd %s && pnpm %s", shellWord(env.Home.ProfileDir(name)), shellWords(args))
+		"run pnpm in the profile for everything else: cd %s && pnpm %s", fault.ShellWord(env.Home.ProfileDir(name)), fault.ShellWords(args...))
 }

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"dsh/internal/action"
 	"dsh/internal/boot"
@@ -85,7 +86,10 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 			if s == syscall.SIGTERM {
 				class = fault.Terminated
 			}
-			cancel(fault.Errorf(class, "%s", "stopped by a signal"))
+			cancel(fault.Errorf(class, "stopped by a signal"))
+			// Programs that end a whole process group signal twice in one go;
+			// only a second thought is a second signal.
+			time.Sleep(200 * time.Millisecond)
 			signal.Stop(signals)
 		case <-ctx.Done():
 		}
@@ -168,8 +172,7 @@ func (r *runner) prepare(ctx context.Context, l launch.Launch) (action.Env, prof
 			patches[i] = filepath.Join(env.Dir, patch)
 		}
 	}
-	switch {
-	case l.FromDefault != "":
+	if l.FromDefault != "" {
 		done, err := action.Replace(ctx, env, action.ReplaceOptions{Name: name, Template: l.FromDefault, Implied: l.Implied})
 		if err != nil {
 			return env, name, nil, ended(ctx, err)
@@ -180,12 +183,17 @@ func (r *runner) prepare(ctx context.Context, l launch.Launch) (action.Env, prof
 		for _, w := range done.Warnings {
 			r.ui.Warn(w)
 		}
-	case l.Implied && l.Profile == launch.DefaultProfile:
-		if err := action.EnsureProfile(env, name); err != nil {
-			return env, name, nil, err
-		}
+		r.warnReserved(name)
 	}
 	return env, name, patches, nil
+}
+
+// warnReserved tells who just made a profile that its name alone means a
+// command.
+func (r *runner) warnReserved(name profile.Name) {
+	if launch.IsCommand(name.String()) {
+		r.ui.Warn(fmt.Sprintf("%q is also a command; the profile is started with: dsh --profile %s", name, name))
+	}
 }
 
 func (r *runner) boot(ctx context.Context, b launch.Boot) error {
@@ -205,6 +213,7 @@ func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	}
 	composed, err := action.Compose(env, action.ComposeOptions{
 		Name: name, Patches: patches, BundlesOnly: d.Kind == launch.DefaultConfig,
+		Create: d.Implied && d.Profile == launch.DefaultProfile,
 	})
 	if err != nil {
 		return err

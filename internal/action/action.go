@@ -41,13 +41,6 @@ func OpenInstallation(dir string) (installation.Installation, error) {
 // ParseName reads a profile's name.
 func ParseName(text string) (profile.Name, error) { return profile.ParseName(text) }
 
-// EnsureProfile makes a profile that is missing: from the template of its
-// name, or with the base bundle alone.
-func EnsureProfile(env Env, name profile.Name) error {
-	_, err := profile.OpenOrCreate(env.Home, name)
-	return err
-}
-
 func (e Env) place(name profile.Name) staging.Place {
 	return staging.Place{Dir: e.Home.ProfileDir(name), State: e.Home.StateDir(name)}
 }
@@ -62,9 +55,9 @@ type Replaced struct {
 	Warnings []string
 }
 
-// hasContent reports whether a profile directory holds something of its user:
-// dependencies, or a patch that is not empty. What cannot be read counts.
-func hasContent(dir string) bool {
+// inUse reports whether a profile has dependencies, or a patch that is not
+// empty. What cannot be read counts.
+func inUse(dir string) bool {
 	file := filepath.Join(dir, "package.json")
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -100,7 +93,7 @@ func (e *inUseError) Error() string {
 }
 
 func (e *inUseError) Hint() string {
-	return fmt.Sprintf("to replace it write its name out: dsh --profile %s --from-default-profile %s", e.name, e.template)
+	return fmt.Sprintf("to replace it write its name out: dsh --profile %s --from-default-profile %s", fault.ShellWord(e.name), fault.ShellWord(e.template))
 }
 
 func (e *inUseError) Class() fault.Class { return fault.Other }

@@ -11,6 +11,7 @@ type ComposeOptions struct {
 	Name        profile.Name
 	Patches     []string // absolute paths of --patch files
 	BundlesOnly bool
+	Create      bool // make the profile with the base bundle when it is missing
 }
 
 // Composed is a profile's tree and what there is to say about it.
@@ -26,12 +27,16 @@ type Composed struct {
 // Compose reads the layers of a profile and composes them. The profile is
 // initialised as a boot would; a home that cannot be written is read.
 func Compose(env Env, opts ComposeOptions) (*Composed, error) {
-	p, err := profile.OpenForReading(env.Home, opts.Name)
+	open := profile.OpenForReading
+	if opts.Create {
+		open = profile.OpenOrCreateForReading
+	}
+	p, err := open(env.Home, opts.Name)
 	if err != nil {
 		return nil, err
 	}
 	c := &Composed{Profile: p, Warnings: p.Warnings}
-	if err := p.WriteRoot(); err != nil {
+	if err := p.WriteRoot(); err != nil && len(p.Warnings) == 0 { // one cause, one warning
 		c.Warnings = append(c.Warnings, err.Error())
 	}
 	c.Stack, err = stack.Open(stack.Options{

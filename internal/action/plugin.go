@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/profile"
+	"dsh/internal/stack"
 	"dsh/internal/staging"
 )
 
@@ -88,7 +90,13 @@ func change(ctx context.Context, env Env, opts PluginOptions, work func(*install
 		Registry: client,
 		Offline:  opts.Offline,
 		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },
-		Events:   opts.Events,
+		CheckLayer: func(name, dir string) error {
+			if err := stack.CheckBundle(name, dir); err != nil {
+				return fmt.Errorf("the layer of %s cannot be used: %w", name, err)
+			}
+			return nil
+		},
+		Events: opts.Events,
 	}
 	result, err := work(job)
 	if err != nil {

@@ -28,12 +28,8 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 		return Replaced{}, err
 	}
 	place := env.place(opts.Name)
-	used := hasContent(place.Dir)
-	if opts.Implied && used {
+	if opts.Implied && inUse(place.Dir) {
 		return Replaced{}, &inUseError{opts.Name.String(), opts.Template}
-	}
-	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
-		return Replaced{}, err
 	}
 	done, err := staging.ReplaceDir(ctx, place, func(stage string) error {
 		return profile.Write(stage, opts.Name, tmpl)
@@ -41,9 +37,5 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 	if err != nil {
 		return Replaced{}, err
 	}
-	result := Replaced{Warnings: done.Warnings}
-	if used {
-		result.Kept = done.Kept
-	}
-	return result, nil
+	return Replaced{Kept: done.Kept, Warnings: done.Warnings}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"dsh/internal/action"
 	"dsh/internal/boot/environ"
 	"dsh/internal/compose"
+	"dsh/internal/fault"
 	"dsh/internal/profile"
 )
 
@@ -53,7 +54,7 @@ func (e *UnsupportedError) Error() string {
 
 // Hint says what can be done with the profile all the same.
 func (e *UnsupportedError) Hint() string {
-	return "dsh --profile " + e.Profile + " --dump-config prints the composed tree; the reference launcher boots this profile as it is"
+	return "dsh --profile " + fault.ShellWord(e.Profile) + " --dump-config prints the composed tree; the reference launcher boots this profile as it is"
 }
 
 func rowID(row compose.Row) string {

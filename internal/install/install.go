@@ -41,8 +41,11 @@ type Job struct {
 	Offline  bool // nothing but the store and the lockfile is used
 	// InBox reports whether the installation has a bundle of that name, which
 	// then stays a layer when the profile's own copy goes.
-	InBox  func(name string) bool
-	Events Events
+	InBox func(name string) bool
+	// CheckLayer says what is wrong with the layer that the package in dir
+	// declares, before it becomes a layer of the profile.
+	CheckLayer func(name, dir string) error
+	Events     Events
 
 	manifest *profile.Manifest // as the job edits it
 	before   *profile.Manifest // as it was
@@ -67,7 +70,8 @@ const (
 	Added   Action = "added"
 	Removed Action = "removed"
 	Updated Action = "updated"
-	Kept    Action = "kept" // it was named, and is as it was
+	Kept    Action = "kept"     // it was named, and is as it was
+	LeftOut Action = "left out" // it is optional and does not run on this machine
 )
 
 // LayerChange is what happened to a dependency's place in the bundle list.
@@ -89,6 +93,7 @@ type Change struct {
 	Before  string      `json:"before,omitempty"`  // version
 	Version string      `json:"version,omitempty"` // version now
 	Spec    string      `json:"spec,omitempty"`    // as package.json holds it
+	Section string      `json:"section,omitempty"` // of package.json, when it moved there
 	From    string      `json:"from,omitempty"`    // registry, address or path
 	Layer   LayerChange `json:"layer"`
 	// Shadowed says that the installation has a bundle of this name, whose
@@ -114,6 +119,9 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelRequests)
 	for i, spec := range specs {
+		if _, stays := j.stays(spec, opts); stays {
+			continue
+		}
 		group.Go(func() (err error) {
 			picked[i], err = find.find(groupCtx, spec)
 			return err
@@ -127,6 +135,10 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 		if spec.Name == "" {
 			spec.Name = picked[i].Name
 		}
+		if slices.Contains(names, spec.Name) {
+			return nil, fault.Errorf(fault.Other, "%s is named twice", spec.Name)
+		}
+		names = append(names, spec.Name)
 		old, kind, had := j.manifest.Dependency(spec.Name)
 		if opts.Kind != "" || !had {
 			kind = opts.Kind
@@ -134,14 +146,26 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 		if kind == "" {
 			kind = profile.Dependencies
 		}
-		j.manifest.SetDependency(kind, spec.Name, saved(spec, picked[i], j.Dir, old, opts.Exact))
-		j.pinned[spec.Name] = picked[i]
-		if slices.Contains(names, spec.Name) {
-			return nil, fault.Errorf(fault.Other, "%s is named twice", spec.Name)
+		wanted, stays := j.stays(spec, opts)
+		if !stays {
+			wanted = saved(spec, picked[i], j.Dir, old, opts.Exact)
+			j.pinned[spec.Name] = picked[i]
 		}
-		names = append(names, spec.Name)
+		j.manifest.SetDependency(kind, spec.Name, wanted)
 	}
 	return j.settle(ctx, find, change{touched: names, fresh: func(name string) bool { return j.pinned[name] != nil }, activate: true})
+}
+
+// stays is the saved range of a package that is asked for by its name alone
+// though the profile depends on it already: that range and the version stand,
+// as in pnpm. Moving on is what update is for.
+func (j *Job) stays(spec Spec, opts AddOptions) (wanted string, ok bool) {
+	if spec.Kind != Registry || spec.Wanted != "" || opts.Exact {
+		return "", false
+	}
+	wanted, _, had := j.before.Dependency(spec.Name)
+	old, err := ParseDependency(spec.Name, wanted, j.Dir)
+	return wanted, had && err == nil && old.Kind == Registry && old.Target == spec.Target
 }
 
 // Remove takes dependencies, and their layers, out of the profile.
@@ -149,6 +173,7 @@ func (j *Job) Remove(ctx context.Context, names []string) (*Result, error) {
 	if err := j.begin(); err != nil {
 		return nil, err
 	}
+	all := j.dependencyNames()
 	var absent []string
 	for _, name := range names {
 		if !j.manifest.RemoveDependency(name) {
@@ -157,7 +182,7 @@ func (j *Job) Remove(ctx context.Context, names []string) (*Result, error) {
 	}
 	if len(absent) > 0 {
 		have := "it has no dependencies"
-		if all := j.dependencyNames(); len(all) > 0 {
+		if len(all) > 0 {
 			have = "it depends on " + strings.Join(all, ", ")
 		}
 		return nil, fault.Errorf(fault.Package, "the profile does not depend on %s; %s", strings.Join(absent, ", "), have)
@@ -337,7 +362,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		j.Events.Linking(len(lock.Nodes))
 	}
 	t := &tree{dir: j.Dir, lock: lock, entries: entries, skipped: skipped}
-	result := &Result{Warnings: append(find.deprecations(lock), peerWarnings(root)...)}
+	result := &Result{Warnings: append(find.deprecations(lock), newPeerProblems(j.locked, lock)...)}
 	if result.Tree, err = t.stage(ctx, j.Tx, j.present); err != nil {
 		return nil, err
 	}

@@ -51,6 +51,14 @@ type Located struct {
 	Optional bool // nothing fails when it cannot be installed on this platform
 }
 
+// version is the package's, "" where there is none.
+func (l Located) version() string {
+	if l.Package == nil {
+		return ""
+	}
+	return l.Package.Version
+}
+
 // sortedKeys is the keys of m in order.
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))

@@ -12,33 +12,27 @@ import (
 // it is met by the installation, whatever its range says.
 func IsHost(name string) bool { return strings.HasPrefix(name, "@deepseek-ai/") }
 
-// peerWarnings says which peers nobody provides, one line for each missing
+// newPeerProblems says which peers nobody provides, one line for each missing
 // package, and which are there in a version that does not fit. Peers are not
-// installed by themselves.
-func peerWarnings(root *node) []string {
-	missing := map[string][]string{} // peer -> who asks for what
-	var wrong []string
-	var walk func(n *node)
-	walk = func(n *node) {
-		for _, name := range sortedKeys(n.children) {
-			child := n.children[name]
-			for _, peer := range sortedKeys(child.pkg.Peers) {
-				wanted := child.pkg.Peers[peer]
-				if IsHost(peer) || slices.Contains(child.pkg.OptionalPeers, peer) {
-					continue
-				}
-				found := lookUp(child, peer)
-				switch {
-				case found == nil:
-					missing[peer] = append(missing[peer], fmt.Sprintf("%s (%s)", child.pkg.describe(), wanted))
-				case !satisfies(found.pkg.Version, wanted):
-					wrong = append(wrong, fmt.Sprintf("%s wants its peer %s@%s, and finds %s", child.pkg.describe(), peer, wanted, found.pkg.Version))
-				}
-			}
-			walk(child)
+// installed by themselves. What was so before the change is not said again.
+func newPeerProblems(before, now *Lock) []string {
+	known := map[peerProblem]bool{}
+	if before != nil {
+		for _, p := range peerProblems(before) {
+			known[p] = true
 		}
 	}
-	walk(root)
+	missing := map[string][]string{} // peer -> who asks for what
+	var wrong []string
+	for _, p := range peerProblems(now) {
+		switch {
+		case known[p]:
+		case p.found == "":
+			missing[p.peer] = append(missing[p.peer], fmt.Sprintf("%s (%s)", p.asker, p.wanted))
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s wants its peer %s@%s, and finds %s", p.asker, p.peer, p.wanted, p.found))
+		}
+	}
 	var warnings []string
 	for _, peer := range sortedKeys(missing) {
 		warnings = append(warnings, fmt.Sprintf("the peer %s is not installed; asked for by %s", peer, strings.Join(missing[peer], ", ")))
@@ -46,14 +40,46 @@ func peerWarnings(root *node) []string {
 	return append(warnings, wrong...)
 }
 
-// lookUp finds a name as Node.js would from inside n.
-func lookUp(n *node, name string) *node {
-	for at := n; at != nil; at = at.parent {
-		if found := at.children[name]; found != nil {
-			return found
+// peerProblem is a peer that is missing or does not fit.
+type peerProblem struct {
+	asker, peer, wanted string
+	found               string // its version, "" when it is missing
+}
+
+func peerProblems(lock *Lock) []peerProblem {
+	var problems []peerProblem
+	for _, at := range sortedKeys(lock.Nodes) {
+		n := lock.Nodes[at]
+		for _, peer := range sortedKeys(n.Peers) {
+			wanted := n.Peers[peer]
+			if IsHost(peer) || slices.Contains(n.OptionalPeers, peer) {
+				continue
+			}
+			found, ok := lock.lookUp(at, peer)
+			if !ok || !satisfies(found.Version, wanted) {
+				problems = append(problems, peerProblem{n.describe(), peer, wanted, found.version()})
+			}
 		}
 	}
-	return nil
+	return slices.Compact(problems)
+}
+
+// lookUp finds a name as Node.js would from inside the package at a path, or
+// from the profile where the path is empty.
+func (l *Lock) lookUp(at, name string) (Located, bool) {
+	for {
+		key := "node_modules/" + name
+		if at != "" {
+			key = at + "/" + key
+		}
+		if n, ok := l.Nodes[key]; ok {
+			return n, true
+		}
+		if at == "" {
+			return Located{}, false
+		}
+		at = parentPlace(at)
+	}
 }
 
 // satisfies reports whether a version is in an npm range; what is no range,

@@ -14,21 +14,23 @@ type installed struct {
 	version string
 	bundle  bool
 	there   bool
+	dir     string // where its files are now
 }
 
 const maxPackageJSON = 16 << 20
 
 // onDisk reads what is installed for a dependency of the profile right now.
 func onDisk(dir, name string) installed {
-	text, err := os.ReadFile(filepath.Join(dir, "node_modules", filepath.FromSlash(name), "package.json"))
+	at := filepath.Join(dir, "node_modules", filepath.FromSlash(name))
+	text, err := os.ReadFile(filepath.Join(at, "package.json"))
 	if err != nil {
 		return installed{}
 	}
 	p, err := parsePackageJSON(name, text)
 	if err != nil {
-		return installed{there: true}
+		return installed{there: true, dir: at}
 	}
-	return installed{version: p.Version, bundle: p.isBundle(), there: true}
+	return installed{version: p.Version, bundle: p.isBundle(), there: true, dir: at}
 }
 
 // staged reads what will be installed for a dependency of the profile.
@@ -38,13 +40,11 @@ func (t *tree) staged(name string) (installed, error) {
 	if !ok || t.skipped[at] {
 		return installed{}, nil // an optional one that is left out
 	}
-	var text []byte
-	var err error
+	dir := t.entries[n.Integrity].Dir()
 	if n.Origin.Kind == Link {
-		text, err = os.ReadFile(filepath.Join(nativePlace(t.dir, n.Origin.Place), "package.json"))
-	} else {
-		text, err = t.entries[n.Integrity].ReadFile("package.json", maxPackageJSON)
+		dir = nativePlace(t.dir, n.Origin.Place)
 	}
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	if err != nil {
 		return installed{}, fmt.Errorf("read %s: %w", n.describe(), err)
 	}
@@ -52,7 +52,7 @@ func (t *tree) staged(name string) (installed, error) {
 	if err != nil {
 		return installed{}, err
 	}
-	return installed{version: n.Version, bundle: p.isBundle(), there: true}, nil
+	return installed{version: n.Version, bundle: p.isBundle(), there: true, dir: dir}, nil
 }
 
 // reconcile brings the bundle list in step with the dependencies that the
@@ -82,10 +82,16 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 		switch {
 		case !depends:
 			ch.Action = Removed
+		case !now.there:
+			ch.Action = LeftOut
+			ch.Version = t.lock.Nodes["node_modules/"+name].version()
 		case !j.depended(name) || !before.there:
 			ch.Action = Added
 		case before.version != now.version || j.moved(t, name):
 			ch.Action = Updated
+		}
+		if _, was, had := j.before.Dependency(name); had && depends && was != kind {
+			ch.Section = string(kind)
 		}
 		switch {
 		case layer && listed:
@@ -100,6 +106,11 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 		case listed && j.depended(name):
 			ch.Layer = LayerRemoved
 			bundles = slices.DeleteFunc(bundles, func(b string) bool { return b == name })
+		}
+		if ch.Layer == LayerAdded || (ch.Layer == LayerKept && ch.Action != Kept && layer) {
+			if err := j.CheckLayer(name, now.dir); err != nil {
+				return nil, err
+			}
 		}
 		if n, ok := t.lock.Nodes["node_modules/"+name]; ok {
 			ch.From = j.from(n.Package)

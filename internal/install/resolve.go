@@ -282,29 +282,21 @@ func (r *resolver) lockedFor(e *edge) *Package {
 	if r.locked == nil {
 		return nil
 	}
-	at := e.from.path()
-	for {
-		key := "node_modules/" + e.name
-		if at != "" {
-			key = at + "/" + key
-		}
-		if located, ok := r.locked.Nodes[key]; ok {
-			if first, ok := r.locked.Nodes[located.Origin.Place]; ok && located.Origin.Kind == Link {
-				located = first // a link to the same package above
-			}
-			asked := e.from.parent == nil && r.locked.Wanted[e.name] == anyVersion(e.wanted)
-			spec, err := ParseDependency(e.name, e.wanted, r.dir)
-			kept := err == nil && spec.Kind == located.Origin.Kind && !r.fresh(e.name)
-			if kept && (asked || r.fits(located.Package, e)) {
-				return located.Package
-			}
-			return nil
-		}
-		if at == "" {
-			return nil
-		}
-		at = strings.TrimSuffix(at[:strings.LastIndex(at, "node_modules/")], "/")
+	located, ok := r.locked.lookUp(e.from.path(), e.name)
+	if !ok {
+		return nil
 	}
+	if first, ok := r.locked.Nodes[located.Origin.Place]; ok && located.Origin.Kind == Link {
+		located = first // a link to the same package above
+	}
+	spec, err := ParseDependency(e.name, e.wanted, r.dir)
+	if err != nil || spec.Kind != located.Origin.Kind || r.fresh(e.name) {
+		return nil
+	}
+	if asked := e.from.parent == nil && r.locked.Wanted[e.name] == anyVersion(e.wanted); asked || r.fits(located.Package, e) {
+		return located.Package
+	}
+	return nil
 }
 
 // fits reports whether a package that stands in the tree meets e. As in npm,

@@ -281,23 +281,33 @@ func TestEveryDependencyIsFound(t *testing.T) {
 	}
 }
 
-func TestPeerWarnings(t *testing.T) {
-	peer := func(name, version string, peers map[string]string, optional ...string) *Package {
-		return &Package{Name: name, Version: version, Peers: peers, OptionalPeers: optional}
+// lookUp finds a name as Node.js would from inside n.
+func lookUp(n *node, name string) *node {
+	for at := n; at != nil; at = at.parent {
+		if found := at.children[name]; found != nil {
+			return found
+		}
 	}
-	root := &node{children: map[string]*node{}}
-	for _, p := range []*Package{
-		peer("a", "1.0.0", map[string]string{"@deepseek-ai/dsh-llm": "^9", "gone": "^1", "maybe": "^1", "b": "^1"}, "maybe"),
-		peer("b", "2.0.0", map[string]string{"gone": "*", "a": "^1"}),
-	} {
-		root.children[p.Name] = &node{name: p.Name, pkg: p, parent: root, children: map[string]*node{}}
-	}
+	return nil
+}
+
+func TestPeerProblems(t *testing.T) {
+	lock := &Lock{Nodes: map[string]Located{
+		"node_modules/a": {Package: &Package{
+			Name: "a", Version: "1.0.0", OptionalPeers: []string{"maybe"},
+			Peers: map[string]string{"@deepseek-ai/dsh-llm": "^9", "gone": "^1", "maybe": "^1", "b": "^1"},
+		}},
+		"node_modules/b": {Package: &Package{Name: "b", Version: "2.0.0", Peers: map[string]string{"gone": "*", "a": "^1"}}},
+	}}
 	want := []string{
 		"the peer gone is not installed; asked for by a@1.0.0 (^1), b@2.0.0 (*)",
 		"a@1.0.0 wants its peer b@^1, and finds 2.0.0",
 	}
-	if diff := cmp.Diff(want, peerWarnings(root)); diff != "" {
+	if diff := cmp.Diff(want, newPeerProblems(nil, lock)); diff != "" {
 		t.Error(diff)
+	}
+	if again := newPeerProblems(lock, lock); len(again) != 0 {
+		t.Errorf("what was known is said again: %q", again)
 	}
 }
 

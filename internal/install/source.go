@@ -73,14 +73,7 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 		return nil, err
 	}
 	where := shownPlace(spec)
-	text, err := entry.ReadFile("package.json", maxPackageJSON)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Errorf(fault.Package, "%s holds no package.json, so it is no package", where)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.described(where, text, spec, entry.Integrity)
+	return s.described(where, entry.Dir(), spec, entry.Integrity)
 }
 
 func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error) {
@@ -158,18 +151,18 @@ func (s *sources) fromLink(spec Spec) (*Package, error) {
 	case !info.IsDir():
 		return nil, fault.Errorf(fault.Package, "%s is no folder; an archive ends in .tgz", where)
 	}
-	text, err := os.ReadFile(filepath.Join(spec.Place, "package.json"))
+	return s.described(where, spec.Place, spec, store.Integrity{})
+}
+
+// described is the package whose files are in dir.
+func (s *sources) described(where, dir string, spec Spec, id store.Integrity) (*Package, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Errorf(fault.Package, "%s holds no package.json, so it is no package", where)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", where, err)
 	}
-	return s.described(where, text, spec, store.Integrity{})
-}
-
-// described is the package whose package.json is text.
-func (s *sources) described(where string, text []byte, spec Spec, id store.Integrity) (*Package, error) {
 	p, err := parsePackageJSON(where, text)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ type tree struct {
 // items lists a tree by path.
 func (t *tree) items() map[string]item {
 	items := map[string]item{}
-	bins := map[string]map[string]string{} // node_modules folder -> program -> target relative to it
+	bins := map[string]map[string]program{} // by node_modules folder and name
 	for _, at := range sortedKeys(t.lock.Nodes) {
 		if t.isSkipped(at) {
 			continue
@@ -57,10 +57,10 @@ func (t *tree) items() map[string]item {
 			entry := t.entries[n.Integrity]
 			items[at] = item{n.Integrity.String(), entry.Link}
 		}
-		addBins(bins, at, n.Package, t.isDirect(at))
+		t.addBins(bins, at, n.Package)
 	}
-	for folder, links := range bins {
-		items[folder+"/.bin"] = binItem(links)
+	for folder, programs := range bins {
+		items[folder+"/.bin"] = binItem(programs)
 	}
 	return items
 }
@@ -84,42 +84,58 @@ func (t *tree) isDirect(at string) bool {
 	return ok
 }
 
+// program is one entry of a .bin folder.
+type program struct {
+	target string      // relative to the folder
+	exists func() bool // whether the package has the file; asked when it is laid out
+}
+
 // addBins notes the programs of a package. Where two packages bring one name,
 // the profile's own dependency wins, else the first by path.
-func addBins(bins map[string]map[string]string, at string, pkg *Package, direct bool) {
+func (t *tree) addBins(bins map[string]map[string]program, at string, pkg *Package) {
 	folder := strings.TrimSuffix(at, "/"+nameAt(at))
-	for name, target := range pkg.Bin {
-		target = path.Clean("/" + target)[1:]
-		if name == "" || name != path.Base(name) || strings.ContainsAny(name, `\:`) || target == "" || strings.ContainsAny(target, "\\\"%\n") {
+	for name, file := range pkg.Bin {
+		file = path.Clean(file)
+		if name == "" || name != path.Base(name) || strings.ContainsAny(name, `\:`) || !fs.ValidPath(file) || strings.ContainsAny(file, "\\\"%\n") {
 			continue
 		}
 		if bins[folder] == nil {
-			bins[folder] = map[string]string{}
+			bins[folder] = map[string]program{}
 		}
-		if _, taken := bins[folder][name]; !taken || direct {
-			bins[folder][name] = "../" + nameAt(at) + "/" + target
+		if _, taken := bins[folder][name]; taken && !t.isDirect(at) {
+			continue
 		}
+		bins[folder][name] = program{"../" + nameAt(at) + "/" + file, func() bool {
+			if pkg.Origin.Kind == Link {
+				return exists(nativePlace(t.dir, pkg.Origin.Place), file)
+			}
+			return t.entries[pkg.Integrity].Has(file)
+		}}
 	}
 }
 
 // binItem is a .bin folder: symlinks, and on Windows, where those need
-// rights, command files that start Node.js.
-func binItem(links map[string]string) item {
+// rights, command files that start Node.js. A program whose file its package
+// does not have is left out.
+func binItem(programs map[string]program) item {
 	var id strings.Builder
-	for _, name := range sortedKeys(links) {
-		fmt.Fprintf(&id, "%s=%s\n", name, links[name])
+	for _, name := range sortedKeys(programs) {
+		fmt.Fprintf(&id, "%s=%s\n", name, programs[name].target)
 	}
 	return item{id.String(), func(dst string) error {
 		if err := os.Mkdir(dst, 0o755); err != nil {
 			return err
 		}
-		for name, target := range links {
+		for name, p := range programs {
+			if !p.exists() {
+				continue
+			}
 			var err error
 			if runtime.GOOS == "windows" {
-				shim := "@node \"%~dp0\\" + filepath.FromSlash(target) + "\" %*\r\n"
+				shim := "@node \"%~dp0\\" + filepath.FromSlash(p.target) + "\" %*\r\n"
 				err = os.WriteFile(filepath.Join(dst, name+".cmd"), []byte(shim), 0o755)
 			} else {
-				err = os.Symlink(target, filepath.Join(dst, name))
+				err = os.Symlink(p.target, filepath.Join(dst, name))
 			}
 			if err != nil {
 				return err

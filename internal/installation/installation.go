@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"dsh/bundles"
 	"dsh/internal/fault"
@@ -83,9 +82,9 @@ func OpenDir(dir string) (Installation, error) {
 const knownLauncher = launcher + "@0.1.0-rc.8"
 
 func notFound(dir, looked string) error {
-	install := fmt.Sprintf("pnpm --dir %s add %s", shellWord(dir), knownLauncher)
+	install := fmt.Sprintf("pnpm --dir %s add %s", fault.ShellWord(dir), knownLauncher)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		install = fmt.Sprintf("mkdir %s && %s", shellWord(dir), install)
+		install = fmt.Sprintf("mkdir %s && %s", fault.ShellWord(dir), install)
 	}
 	return fault.WithHint(
 		fault.Errorf(fault.Environment, "%s holds no installation: there is no package %s in %s, and %s is not that package itself", dir, launcher, looked, dir),
@@ -120,12 +119,4 @@ func Find(anchor, name string) (pkg Package, ok bool, err error) {
 		return pkg, err == nil, err
 	}
 	return Package{}, false, nil
-}
-
-// shellWord is a path as one word of a command line that can be pasted.
-func shellWord(path string) string {
-	if strings.ContainsAny(path, " '\"$`&;()<>|*?#") {
-		return `"` + strings.ReplaceAll(path, `"`, `\"`) + `"`
-	}
-	return path
 }

@@ -2,9 +2,11 @@ package profile
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"dsh/internal/staging"
 )
@@ -13,22 +15,37 @@ import (
 // failed: the directory goes when it holds nothing but what a fresh profile
 // has. Anything else in it belongs to somebody, and everything stays.
 func Discard(p *Profile) error {
-	if !p.Created {
+	if !p.Created || !IsFresh(p.Dir, p.Name) {
 		return nil
 	}
-	tmpl, _ := templateFor(p.Name, true)
-	fresh := map[string][]byte{
-		patchFile: []byte(emptyPatch), workspaceFile: []byte(workspace), manifestFile: tmpl.manifest(p.Name), rootFile: []byte(emptyRoot),
-	}
-	entries, err := os.ReadDir(p.Dir)
+	return staging.RemoveAll(p.Dir)
+}
+
+// IsFresh reports whether a profile's directory holds nothing but what dsh
+// makes by itself: nobody would miss it. A directory that is not there is
+// fresh, one that cannot be read is not.
+func IsFresh(dir string, name Name) bool {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("removing the profile that was just made: %w", err)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	manifests := [][]byte{BaseTemplate().manifest(name)}
+	for _, t := range Templates() {
+		tmpl, err := LookupTemplate(t)
+		if err != nil {
+			return false
+		}
+		manifests = append(manifests, tmpl.manifest(name))
+	}
+	fresh := map[string][][]byte{
+		manifestFile: manifests, patchFile: {[]byte(emptyPatch)}, workspaceFile: {[]byte(workspace)}, rootFile: {[]byte(emptyRoot)},
 	}
 	for _, entry := range entries {
-		text, err := os.ReadFile(filepath.Join(p.Dir, entry.Name()))
-		if want, ok := fresh[entry.Name()]; err != nil || !ok || !bytes.Equal(text, want) {
-			return nil
+		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		same := func(want []byte) bool { return bytes.Equal(text, want) }
+		if err != nil || !slices.ContainsFunc(fresh[entry.Name()], same) {
+			return false
 		}
 	}
-	return staging.RemoveAll(p.Dir)
+	return true
 }

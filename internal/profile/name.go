@@ -133,14 +133,3 @@ func quote(name string) string {
 	}
 	return `"` + name + `"`
 }
-
-// shellWord is s as one word of a command line that can be pasted.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-@+", r)
-	}
-	if strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return quote(s)
-	}
-	return s
-}

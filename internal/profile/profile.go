@@ -47,7 +47,7 @@ func (e *MissingError) Error() string {
 	if e.Left {
 		return fmt.Sprintf("profile %s has no package.json in %s", quote(e.Name.text), e.Dir)
 	}
-	return fmt.Sprintf("profile %s does not exist; create it with 'dsh plugin --profile %s add <package>'", quote(e.Name.text), shellWord(e.Name.text))
+	return fmt.Sprintf("profile %s does not exist; create it with 'dsh plugin --profile %s add <package>'", quote(e.Name.text), fault.ShellWord(e.Name.text))
 }
 
 // Hint is the command that writes the missing files. A profile without a
@@ -56,7 +56,7 @@ func (e *MissingError) Hint() string {
 	if !e.Left {
 		return ""
 	}
-	return fmt.Sprintf("dsh plugin --profile %s install", shellWord(e.Name.text))
+	return fmt.Sprintf("dsh plugin --profile %s install", fault.ShellWord(e.Name.text))
 }
 
 // Open opens a profile for a boot. One with the name of a template is made
@@ -77,16 +77,22 @@ func OpenOrCreate(home Home, name Name) (*Profile, error) {
 // home that cannot be written: what [Open] would have written is then only in
 // memory, and Warnings says so.
 func OpenForReading(home Home, name Name) (*Profile, error) {
-	return openForReading(home, name, onDisk)
+	return openForReading(home, name, false, onDisk)
 }
 
-func openForReading(home Home, name Name, w writes) (*Profile, error) {
+// OpenOrCreateForReading is [OpenForReading], and whatever is missing is made
+// as [OpenOrCreate] makes it.
+func OpenOrCreateForReading(home Home, name Name) (*Profile, error) {
+	return openForReading(home, name, true, onDisk)
+}
+
+func openForReading(home Home, name Name, makeAny bool, w writes) (*Profile, error) {
 	var warnings []string
 	w.failed = func(err error) error {
 		warnings = append(warnings, fmt.Sprintf("%v; going on without writing it", err))
 		return nil
 	}
-	p, err := open(home, name, false, w)
+	p, err := open(home, name, makeAny, w)
 	if err != nil {
 		return nil, err
 	}

@@ -305,7 +305,7 @@ func TestOpenCannotUpdate(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), `updating the bundle list of profile "headless": `) || fault.ClassOf(err) != fault.Environment {
 		t.Errorf("Open: %v", err)
 	}
-	p, err := openForReading(home, headless, refused)
+	p, err := openForReading(home, headless, false, refused)
 	if err != nil {
 		t.Fatal(err)
 	}

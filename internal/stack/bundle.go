@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// BundleManifest is what a package.json says that matters to composition.
-type BundleManifest struct {
+// bundleManifest is what a package.json says that matters to composition.
+type bundleManifest struct {
 	Name, Version string
 	Patches       []string // paths inside the package, as written; none: it is no bundle
 	Peers         map[string]string
 }
 
-// ReadBundleManifest reads the declaration of a bundle. dsh.bundle.patch is a
+// readBundleManifest reads the declaration of a bundle. dsh.bundle.patch is a
 // path or a list of paths, with or without "./".
-func ReadBundleManifest(text []byte) (BundleManifest, error) {
+func readBundleManifest(text []byte) (bundleManifest, error) {
 	var raw struct {
 		Name    string
 		Version string
@@ -27,9 +27,9 @@ func ReadBundleManifest(text []byte) (BundleManifest, error) {
 		}
 	}
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return BundleManifest{}, fmt.Errorf("its package.json cannot be read: %w", err)
+		return bundleManifest{}, fmt.Errorf("its package.json cannot be read: %w", err)
 	}
-	m := BundleManifest{Name: raw.Name, Version: raw.Version, Peers: raw.Peers}
+	m := bundleManifest{Name: raw.Name, Version: raw.Version, Peers: raw.Peers}
 	if raw.Dsh.Bundle == nil || raw.Dsh.Bundle.Patch == nil {
 		return m, nil
 	}

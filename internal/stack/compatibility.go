@@ -49,7 +49,7 @@ func newCompatibility(inst installation.Installation, profileDir string) (compat
 
 // check refuses a bundle one of whose harness peers the harness does not
 // satisfy. Prereleases take part, and a range that cannot be read refuses.
-func (c compatibility) check(m BundleManifest) error {
+func (c compatibility) check(m bundleManifest) error {
 	if !c.checked || slices.Contains(c.exempt[m.Name+"@"+m.Version], c.version.String()) {
 		return nil
 	}

@@ -120,30 +120,46 @@ func openBundle(opts Options, rules compatibility, name string) (Bundle, compose
 	if err != nil {
 		return Bundle{}, compose.Layer{}, err
 	}
-	manifest, err := ReadBundleManifest(bundle.Package.Manifest)
+	layer, err := readBundle(name, bundle.Package, rules)
+	return bundle, layer, err
+}
+
+// readBundle reads the layer that a package declares.
+func readBundle(name string, pkg installation.Package, rules compatibility) (compose.Layer, error) {
+	layer := compose.Layer{Label: name}
+	manifest, err := readBundleManifest(pkg.Manifest)
 	if err != nil {
-		return Bundle{}, compose.Layer{}, err
+		return layer, err
 	}
 	if len(manifest.Patches) == 0 {
-		return Bundle{}, compose.Layer{}, fmt.Errorf("profile bundle %q declares no dsh.bundle in its package.json", name)
+		return layer, fmt.Errorf("profile bundle %q declares no dsh.bundle in its package.json", name)
 	}
 	if err := rules.check(manifest); err != nil {
-		return Bundle{}, compose.Layer{}, err
+		return layer, err
 	}
-	layer := compose.Layer{Label: name}
 	for _, patch := range manifest.Patches {
-		file := filepath.Join(bundle.Package.Dir, filepath.FromSlash(patch))
-		text, err := bundle.Package.ReadFile(patch)
+		file := filepath.Join(pkg.Dir, filepath.FromSlash(patch))
+		text, err := pkg.ReadFile(patch)
 		if err != nil {
-			return Bundle{}, compose.Layer{}, fmt.Errorf("failed to read patches %s: %w", file, cause(err))
+			return layer, fmt.Errorf("failed to read patches %s: %w", file, cause(err))
 		}
 		patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(file), Kind: compose.Patches}, text)
 		if err != nil {
-			return Bundle{}, compose.Layer{}, err
+			return layer, err
 		}
 		layer.Patches = append(layer.Patches, patches...)
 	}
-	return bundle, layer, nil
+	return layer, nil
+}
+
+// CheckBundle says why the package in dir cannot be the layer called name of
+// a profile, nil when it can.
+func CheckBundle(name, dir string) error {
+	pkg, err := installation.OpenPackage(dir)
+	if err == nil {
+		_, err = readBundle(name, pkg, compatibility{})
+	}
+	return fault.WithClass(fault.Composition, err)
 }
 
 // findBundle looks a bundle up: in the installation, then along the
@@ -160,5 +176,5 @@ func findBundle(opts Options, name string) (Bundle, error) {
 		return Bundle{name, pkg, false}, err
 	}
 	return Bundle{}, fmt.Errorf("cannot resolve profile bundle %q from the dsh installation or %s; run 'dsh plugin --profile %s install' if its dependency is not installed",
-		name, opts.Profile.Dir, opts.Profile.Name)
+		name, opts.Profile.Dir, fault.ShellWord(opts.Profile.Name.String()))
 }

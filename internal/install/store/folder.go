@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sort"
 	"strings"
 
 	"dsh/internal/fault"
@@ -19,8 +20,8 @@ import (
 // ships (.git, node_modules, .DS_Store) stays out, and a symlink in the folder
 // is refused, because what it points to is not part of the package.
 //
-// The hash covers paths, executable bits and contents in sorted order, so that
-// one folder gives one hash on every machine.
+// The hash covers paths, executable bits and contents, folder by folder in
+// order of name.
 func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 	return s.build(func(dst *os.Root) (Integrity, []File, error) {
 		src, err := os.OpenRoot(dir)
@@ -56,6 +57,7 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 			files = append(files, file)
 			return err
 		})
+		sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })
 		return Integrity{[sha512.Size]byte(sum.Sum(nil))}, files, err
 	})
 }

@@ -8,10 +8,10 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -130,24 +130,14 @@ func (s *Store) build(fill func(root *os.Root) (Integrity, []File, error)) (entr
 	return entry, err
 }
 
-// ReadFile reads one file of the entry, at most limit bytes of it.
-func (e Entry) ReadFile(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(e.path(name))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than %d bytes", name, limit)
-	}
-	return data, err
-}
+// Dir is the directory that holds the entry's files. Nothing in it may be
+// changed.
+func (e Entry) Dir() string { return filepath.Join(e.dir, filesDir) }
 
 // Has reports whether the entry has a file at the slash-separated path.
 func (e Entry) Has(name string) bool {
-	_, err := fs.Stat(os.DirFS(filepath.Join(e.dir, filesDir)), name)
-	return err == nil
+	_, found := slices.BinarySearchFunc(e.Files, name, func(f File, name string) int { return strings.Compare(f.Path, name) })
+	return found
 }
 
 func (e Entry) path(name string) string {

@@ -25,7 +25,7 @@ import (
 // package and far below what would hurt a machine.
 const (
 	maxArchive  = 1 << 30 // bytes as downloaded
-	maxUnpacked = 4 << 30 // bytes on disk
+	maxUnpacked = 2 << 30 // bytes on disk
 	maxFiles    = 200_000
 	maxPath     = 1024
 	maxManifest = 16 << 20
@@ -128,6 +128,7 @@ func archiveError(err error) error {
 type unpacker struct {
 	root  *os.Root
 	files []File
+	size  int64
 	names map[string]string // case-folded path -> path as the archive has it
 	dirs  map[string]bool
 }
@@ -148,6 +149,11 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	}
 	if len(u.files) >= maxFiles {
 		return fault.Errorf(fault.Policy, "archive holds more than %d files", maxFiles)
+	}
+	// The header tells the size beforehand, so that nothing of a huge file is
+	// written; what is read is bounded again below the tar reader.
+	if u.size += header.Size; u.size > maxUnpacked {
+		return fault.Errorf(fault.Policy, "archive unpacks to more than %d bytes", int64(maxUnpacked))
 	}
 	folded := strings.ToLower(name)
 	if earlier, ok := u.names[folded]; ok {

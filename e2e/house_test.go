@@ -1,0 +1,267 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	source "go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// root is the project's directory.
+func root() string { return filepath.Dir(sourceDir()) }
+
+// mayImport is who may import whom, of our own packages, tests left out.
+var mayImport = map[string][]string{
+	"internal/fault":            {},
+	"internal/staging":          {"internal/fault"},
+	"internal/npmrange":         {},
+	"internal/launch":           {"internal/fault"},
+	"internal/compose":          {"internal/fault"},
+	"internal/profile":          {"internal/fault", "internal/staging", "profiles"},
+	"internal/installation":     {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
+	"internal/install":          {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/registry", "internal/install/store"},
+	"internal/install/registry": {"internal/fault", "internal/npmrange"},
+	"internal/install/store":    {"internal/fault", "internal/staging"},
+	"internal/stack":            {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile"},
+	"internal/action": {
+		"internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
+		"internal/installation", "internal/profile", "internal/stack", "internal/staging",
+	},
+	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
+	"internal/boot/environ": {},
+	"internal/ui":           {"internal/fault"},
+	"profiles":              {},
+	"bundles":               {},
+	"cmd/dsh": {
+		"internal/action", "internal/boot", "internal/fault", "internal/install", "internal/launch",
+		"internal/profile", "internal/staging", "internal/ui",
+	},
+	"e2e/npmtest": {},
+}
+
+// imports lists what each package of the project imports, tests left out.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(root(), func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || (d.Name()[0] == '.' && file != root())) {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(source.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root(), filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		for _, spec := range parsed.Imports {
+			found[pkg] = append(found[pkg], strings.Trim(spec.Path.Value, `"`))
+		}
+		if found[pkg] == nil {
+			found[pkg] = []string{}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestWhoMayImportWhom(t *testing.T) {
+	for pkg, list := range imports(t) {
+		allowed, known := mayImport[pkg]
+		if !known {
+			t.Errorf("package %s is not in the table of who may import whom", pkg)
+		}
+		for _, imported := range list {
+			ours, ok := strings.CutPrefix(imported, "dsh/")
+			if ok && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s, which the table does not allow", pkg, ours)
+			}
+		}
+	}
+}
+
+func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
+	only := map[string][]string{
+		// Composition is a function of its arguments.
+		"os":                                {"!internal/compose", "!internal/launch", "!internal/npmrange"},
+		"net/http":                          {"internal/install", "internal/install/registry", "e2e/npmtest"},
+		"gopkg.in/yaml.v3":                  {"internal/compose"},
+		"github.com/hashicorp/go-getter/v2": {"internal/install"},
+		"github.com/urfave/cli/v2":          {"cmd/dsh"},
+		"golang.org/x/term":                 {"internal/ui"},
+	}
+	for pkg, list := range imports(t) {
+		for _, imported := range list {
+			rule, ok := only[imported]
+			if !ok {
+				continue
+			}
+			forbidden := slices.Contains(rule, "!"+pkg) || (rule[0][0] != '!' && !slices.Contains(rule, pkg))
+			if forbidden {
+				t.Errorf("%s imports %s", pkg, imported)
+			}
+		}
+	}
+}
+
+func TestNamesSayWhatIsInside(t *testing.T) {
+	for pkg := range imports(t) {
+		if slices.Contains([]string{"util", "utils", "common", "helpers", "misc"}, path.Base(pkg)) {
+			t.Errorf("package %s has a name that says nothing", pkg)
+		}
+	}
+}
+
+func TestDirectDependencies(t *testing.T) {
+	cmd := exec.Command("go", "mod", "edit", "-json")
+	cmd.Dir = root()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range mod.Require {
+		if !r.Indirect {
+			got = append(got, r.Path)
+		}
+	}
+	want := []string{
+		"github.com/Masterminds/semver/v3",         // versions: parsing and order
+		"github.com/gofrs/flock",                   // locks of profiles
+		"github.com/google/go-cmp",                 // tests
+		"github.com/hashicorp/go-getter/v2",        // archives by address
+		"github.com/klauspost/compress",            // gzip
+		"github.com/rogpeppe/go-internal",          // tests: scripts
+		"github.com/santhosh-tekuri/jsonschema/v6", // tests: row config against its schemas
+		"github.com/tailscale/hujson",              // edits of package.json
+		"github.com/urfave/cli/v2",                 // commands
+		"golang.org/x/sync",                        // errgroup
+		"golang.org/x/sys",                         // renames and locks that package os lacks
+		"golang.org/x/term",                        // is it a terminal
+		"golang.org/x/text",                        // case folding and normal forms of names
+		"gopkg.in/yaml.v3",                         // the nodes of layers
+		"pgregory.net/rapid",                       // tests: properties
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the direct dependencies changed; each needs a reason here\n%s", diff)
+	}
+}
+
+// TestREADME runs the README's first command as it stands, in a copy of the
+// project, with nothing but Go and the shell's basics on the path.
+func TestREADME(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), "```sh\n")
+	command, _, closed := strings.Cut(after, "```")
+	if !ok || !closed {
+		t.Fatal("the README has no command")
+	}
+	project := t.TempDir()
+	copyProject(t, project)
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = project
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "npm_config_registry=http://127.0.0.1:1/")
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, stderr.String())
+	}
+	for _, want := range []string{"# == @deepseek-ai/dsh-base, patched by hello-bundle", "# == hello-bundle\n- id: hello"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("the tree lacks %q:\n%s", want, stdout.String())
+		}
+	}
+}
+
+// copyProject copies what building dsh needs.
+func copyProject(t *testing.T, dst string) {
+	t.Helper()
+	for _, part := range []string{"go.mod", "go.sum", "cmd", "internal", "profiles", "bundles", "docs"} {
+		err := filepath.WalkDir(filepath.Join(root(), part), func(file string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(root(), file)
+			if err != nil {
+				return err
+			}
+			to := filepath.Join(dst, rel)
+			if d.IsDir() {
+				if d.Name() == "testdata" {
+					return fs.SkipDir
+				}
+				return os.MkdirAll(to, 0o755)
+			}
+			return copyFile(file, to)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = io.Copy(out, in)
+	return err
+}
+
+// BenchmarkStart is the time of a whole process that does nothing; 5 ms is
+// the goal. BenchmarkDump composes and prints the web profile.
+func BenchmarkStart(b *testing.B) { benchmarkRun(b, "--version") }
+
+func BenchmarkDump(b *testing.B) { benchmarkRun(b, "web", "--dump-config") }
+
+func benchmarkRun(b *testing.B, args ...string) {
+	home := b.TempDir()
+	for b.Loop() {
+		cmd := exec.Command(program, args...)
+		cmd.Env = append(os.Environ(), "DSH_HOME="+home)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
