@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -41,12 +42,27 @@ func (r *runner) own(ctx context.Context, own launch.Own) int {
 				"a profile of that name is started with: dsh --profile %s", fault.ShellWord(name))
 		},
 	}
-	if err := app.RunContext(ctx, append([]string{"dsh"}, invocation.Args...)); err != nil {
+	if err := app.RunContext(ctx, append([]string{"dsh"}, helpOnly(invocation.Args)...)); err != nil {
 		err = ended(ctx, err)
 		r.ui.Fail(err)
 		return fault.ClassOf(err).ExitCode()
 	}
 	return 0
+}
+
+// helpOnly leaves nothing but the command and its --help of a line that asks
+// for help, because urfave/cli takes arguments for topics.
+func helpOnly(args []string) []string {
+	for i, word := range args {
+		switch word {
+		case "--":
+			return args
+		case "--help", "-h":
+			path := slices.IndexFunc(args, func(s string) bool { return strings.HasPrefix(s, "-") })
+			return append(args[:min(path, i):min(path, i)], "--help")
+		}
+	}
+	return args
 }
 
 // badFlag words what urfave/cli says of a flag for people: with the dashes

@@ -155,9 +155,8 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 	}, nil
 }
 
-// prepare does what boots and dumps begin with: it finds the profile and, with
-// --from-default-profile, makes it anew.
-func (r *runner) prepare(ctx context.Context, l launch.Launch) (action.Env, profile.Name, []string, error) {
+// target is the profile that a boot or a dump is about, and its patch files.
+func (r *runner) target(l launch.Launch) (action.Env, profile.Name, []string, error) {
 	env, err := r.env(l.Global)
 	if err != nil {
 		return env, profile.Name{}, nil, err
@@ -172,20 +171,26 @@ func (r *runner) prepare(ctx context.Context, l launch.Launch) (action.Env, prof
 			patches[i] = filepath.Join(env.Dir, patch)
 		}
 	}
-	if l.FromDefault != "" {
-		done, err := action.Replace(ctx, env, action.ReplaceOptions{Name: name, Template: l.FromDefault, Implied: l.Implied})
-		if err != nil {
-			return env, name, nil, ended(ctx, err)
-		}
-		if done.Kept != "" {
-			r.ui.Say("the previous profile %s is kept in %s", name, done.Kept)
-		}
-		for _, w := range done.Warnings {
-			r.ui.Warn(w)
-		}
-		r.warnReserved(name)
-	}
 	return env, name, patches, nil
+}
+
+// replace does what --from-default-profile asks for, if anything.
+func (r *runner) replace(ctx context.Context, env action.Env, name profile.Name, l launch.Launch) error {
+	if l.FromDefault == "" {
+		return nil
+	}
+	done, err := action.Replace(ctx, env, action.ReplaceOptions{Name: name, Template: l.FromDefault, Implied: l.Implied})
+	if err != nil {
+		return ended(ctx, err)
+	}
+	if done.Kept != "" {
+		r.ui.Say("the previous profile %s is kept in %s", name, done.Kept)
+	}
+	for _, w := range done.Warnings {
+		r.ui.Warn(w)
+	}
+	r.warnReserved(name)
+	return nil
 }
 
 // warnReserved tells who just made a profile that its name alone means a
@@ -197,18 +202,22 @@ func (r *runner) warnReserved(name profile.Name) {
 }
 
 func (r *runner) boot(ctx context.Context, b launch.Boot) error {
-	env, name, patches, err := r.prepare(ctx, b.Launch)
+	env, name, patches, err := r.target(b.Launch)
 	if err != nil {
 		return err
 	}
 	return boot.Run(boot.Request{
 		Env: env, Environ: r.environ, Name: name, Patches: patches, Args: b.Args,
+		Prepare: func() error { return r.replace(ctx, env, name, b.Launch) },
 	}, boot.Log{Notice: r.ui.Notice, Warn: r.ui.Warn})
 }
 
 func (r *runner) dump(ctx context.Context, d launch.Dump) error {
-	env, name, patches, err := r.prepare(ctx, d.Launch)
+	env, name, patches, err := r.target(d.Launch)
 	if err != nil {
+		return err
+	}
+	if err := r.replace(ctx, env, name, d.Launch); err != nil {
 		return err
 	}
 	composed, err := action.Compose(env, action.ComposeOptions{

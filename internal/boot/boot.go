@@ -24,6 +24,9 @@ type Request struct {
 	Name    profile.Name
 	Patches []string // absolute paths of --patch files
 	Args    []string // the app's, word for word
+	// Prepare runs once the environment is known to be right and before the
+	// profile is opened.
+	Prepare func() error
 }
 
 // Log is how a boot tells what happens. Notice gets lines in the reference
@@ -83,6 +86,9 @@ func Run(req Request, log Log) error {
 	}
 	for _, w := range warnings {
 		log.Warn(w.String())
+	}
+	if err := req.Prepare(); err != nil {
+		return err
 	}
 	composed, err := action.Compose(req.Env, action.ComposeOptions{Name: req.Name, Patches: req.Patches})
 	if err != nil {

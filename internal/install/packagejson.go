@@ -3,6 +3,7 @@ package install
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -11,54 +12,51 @@ import (
 	"dsh/internal/fault"
 )
 
-// packageJSON is what the installer reads of the package.json inside a
-// package. Fields whose type publishers get wrong are read leniently: a
+// packageJSON is the package.json inside a package, by key in its exact
+// spelling. Fields whose type publishers get wrong are read leniently: a
 // package installs when npm would install it.
-type packageJSON struct {
-	Name                 string          `json:"name"`
-	Version              string          `json:"version"`
-	Dependencies         json.RawMessage `json:"dependencies"`
-	OptionalDependencies json.RawMessage `json:"optionalDependencies"`
-	PeerDependencies     json.RawMessage `json:"peerDependencies"`
-	PeerDependenciesMeta json.RawMessage `json:"peerDependenciesMeta"`
-	BundleDependencies   json.RawMessage `json:"bundleDependencies"`
-	BundledDependencies  json.RawMessage `json:"bundledDependencies"`
-	OS                   json.RawMessage `json:"os"`
-	CPU                  json.RawMessage `json:"cpu"`
-	Libc                 json.RawMessage `json:"libc"`
-	Bin                  json.RawMessage `json:"bin"`
-	Dsh                  json.RawMessage `json:"dsh"`
-}
+type packageJSON map[string]json.RawMessage
 
-func parsePackageJSON(where string, text []byte) (*packageJSON, error) {
+func parsePackageJSON(where string, text []byte) (packageJSON, error) {
 	var p packageJSON
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &p); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			err = errors.New("it must hold a JSON object")
+		}
 		return nil, fault.Errorf(fault.Package, "%s: its package.json cannot be read: %w", where, err)
 	}
-	return &p, nil
+	return p, nil
+}
+
+// text is a field that is a string, "" when it is none.
+func (p packageJSON) text(key string) string {
+	var s string
+	_ = json.Unmarshal(p[key], &s)
+	return s
 }
 
 // resolved is the package that a package.json describes.
-func (p *packageJSON) resolved(where string) (*Package, error) {
-	if !validName(p.Name) {
-		return nil, fault.Errorf(fault.Package, "%s: %q in its package.json is no package name", where, p.Name)
+func (p packageJSON) resolved(where string) (*Package, error) {
+	name := p.text("name")
+	if !validName(name) {
+		return nil, fault.Errorf(fault.Package, "%s: %q in its package.json is no package name", where, name)
 	}
 	pkg := &Package{
-		Name:         p.Name,
-		Version:      p.Version,
-		Dependencies: stringMap(p.Dependencies),
-		Optional:     stringMap(p.OptionalDependencies),
-		Peers:        stringMap(p.PeerDependencies),
-		OS:           stringList(p.OS),
-		CPU:          stringList(p.CPU),
-		Libc:         stringList(p.Libc),
-		Bin:          programs(p.Name, p.Bin),
+		Name:         name,
+		Version:      p.text("version"),
+		Dependencies: stringMap(p["dependencies"]),
+		Optional:     stringMap(p["optionalDependencies"]),
+		Peers:        stringMap(p["peerDependencies"]),
+		OS:           stringList(p["os"]),
+		CPU:          stringList(p["cpu"]),
+		Libc:         stringList(p["libc"]),
+		Bin:          programs(name, p["bin"]),
 	}
 	if pkg.Version == "" {
 		pkg.Version = "0.0.0"
 	}
 	var meta map[string]struct{ Optional bool }
-	if json.Unmarshal(p.PeerDependenciesMeta, &meta) == nil {
+	if json.Unmarshal(p["peerDependenciesMeta"], &meta) == nil {
 		for name, m := range meta {
 			if m.Optional {
 				pkg.OptionalPeers = append(pkg.OptionalPeers, name)
@@ -66,11 +64,11 @@ func (p *packageJSON) resolved(where string) (*Package, error) {
 		}
 		slices.Sort(pkg.OptionalPeers)
 	}
-	for _, raw := range []json.RawMessage{p.BundleDependencies, p.BundledDependencies} {
+	for _, key := range []string{"bundleDependencies", "bundledDependencies"} {
 		var all bool
-		if json.Unmarshal(raw, &all) == nil && all {
+		if json.Unmarshal(p[key], &all) == nil && all {
 			pkg.Bundled = slices.Sorted(maps.Keys(pkg.Dependencies))
-		} else if names := stringList(raw); len(names) > 0 {
+		} else if names := stringList(p[key]); len(names) > 0 {
 			pkg.Bundled = slices.Sorted(slices.Values(names))
 		}
 	}
@@ -78,12 +76,11 @@ func (p *packageJSON) resolved(where string) (*Package, error) {
 }
 
 // isBundle reports whether a package declares a layer, well or badly: a bad
-// declaration is listed as well, so that composing can say what is wrong.
-func (p *packageJSON) isBundle() bool {
-	var dsh struct {
-		Bundle *struct{ Patch json.RawMessage }
-	}
-	return json.Unmarshal(p.Dsh, &dsh) == nil && dsh.Bundle != nil && dsh.Bundle.Patch != nil
+// declaration counts as well, so that adding it can say what is wrong.
+func (p packageJSON) isBundle() bool {
+	var dsh map[string]json.RawMessage
+	_ = json.Unmarshal(p["dsh"], &dsh)
+	return dsh["bundle"] != nil
 }
 
 // stringMap reads the string members of an object.

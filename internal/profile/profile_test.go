@@ -183,7 +183,7 @@ func TestOpenMissing(t *testing.T) {
 	if want := `profile "my custom" has no package.json in ` + dir; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if got, want := fault.Hint(err), `dsh plugin --profile "my custom" install`; got != want {
+	if got, want := fault.Hint(err), `dsh plugin --profile 'my custom' install`; got != want {
 		t.Errorf("hint %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(map[string]string{"cordis.patch.yml": "[]\n"}, files(t, dir)); diff != "" {

@@ -14,32 +14,40 @@ type bundleManifest struct {
 }
 
 // readBundleManifest reads the declaration of a bundle. dsh.bundle.patch is a
-// path or a list of paths, with or without "./".
+// path or a list of paths, with or without "./". Keys count in this spelling
+// only.
 func readBundleManifest(text []byte) (bundleManifest, error) {
-	var raw struct {
-		Name    string
-		Version string
-		Peers   map[string]string `json:"peerDependencies"`
-		Dsh     struct {
-			Bundle *struct {
-				Patch json.RawMessage
-			}
-		}
+	root, err := object("package.json", text)
+	if err != nil {
+		return bundleManifest{}, err
 	}
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return bundleManifest{}, fmt.Errorf("its package.json cannot be read: %w", err)
+	var m bundleManifest
+	// Names and peers of another type are for npm to complain about.
+	_ = json.Unmarshal(root["name"], &m.Name)
+	_ = json.Unmarshal(root["version"], &m.Version)
+	_ = json.Unmarshal(root["peerDependencies"], &m.Peers)
+	dsh, err := object("dsh in its package.json", root["dsh"])
+	if err != nil {
+		return m, err
 	}
-	m := bundleManifest{Name: raw.Name, Version: raw.Version, Peers: raw.Peers}
-	if raw.Dsh.Bundle == nil || raw.Dsh.Bundle.Patch == nil {
-		return m, nil
+	bundle, err := object("dsh.bundle in its package.json", dsh["bundle"])
+	if err != nil || bundle["patch"] == nil {
+		return m, err
 	}
 	var one string
-	var list []string
-	if json.Unmarshal(raw.Dsh.Bundle.Patch, &one) == nil && one != "" {
-		list = []string{one}
-	} else if json.Unmarshal(raw.Dsh.Bundle.Patch, &list) != nil || len(list) == 0 {
+	if json.Unmarshal(bundle["patch"], &one) == nil && one != "" {
+		m.Patches = []string{one}
+	} else if json.Unmarshal(bundle["patch"], &m.Patches) != nil || len(m.Patches) == 0 {
 		return m, errors.New("dsh.bundle.patch must be a file path or a list of file paths")
 	}
-	m.Patches = list
 	return m, nil
+}
+
+// object reads a JSON object; text that is not there is an empty one.
+func object(what string, text []byte) (map[string]json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if text == nil || json.Unmarshal(text, &members) == nil {
+		return members, nil
+	}
+	return nil, fmt.Errorf("%s must hold a JSON object", what)
 }
