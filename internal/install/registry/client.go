@@ -169,7 +169,7 @@ func (c *Client) fetchVersion(ctx context.Context, name, version string) (*Manif
 func escapedName(name string) (string, bool) {
 	scope, bare, scoped := strings.Cut(name, "/")
 	if !scoped {
-		return url.PathEscape(name), nameOK(name)
+		return url.PathEscape(name), nameOK(name) && name[0] != '@'
 	}
 	if !strings.HasPrefix(scope, "@") || !nameOK(scope[1:]) || !nameOK(bare) {
 		return "", false

@@ -29,7 +29,7 @@ func (e *NotFoundError) Class() fault.Class { return fault.Package }
 // AuthError says that a server wants to know who asks, or knows and refuses.
 type AuthError struct {
 	Doing   string // what was being done
-	Server  string // the registry, or the address of an archive
+	Server  string // the address that was asked, without secrets
 	Status  int    // 401 or 403
 	Key     string // the .npmrc key that would hold the token
 	Missing string // the environment variable that the key's value names and that is not set
@@ -41,7 +41,7 @@ func (e *AuthError) Error() string {
 	if e.Sent {
 		why = "it does not accept the token"
 	}
-	return fmt.Sprintf("%s: %s answered HTTP %d: %s", e.Doing, shownAddress(e.Server), e.Status, why)
+	return fmt.Sprintf("%s: %s answered HTTP %d: %s", e.Doing, e.Server, e.Status, why)
 }
 
 // Class makes it a package failure.

@@ -136,7 +136,7 @@ func (c *Client) refused(x exchange, resp *http.Response) error {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		cred, _ := c.config.credentials.find(resp.Request.URL)
 		return &AuthError{
-			Doing: x.doing, Server: x.address, Status: status,
+			Doing: x.doing, Server: shownAddress(x.address), Status: status,
 			Key: c.config.credentialKey(x.address), Missing: cred.missing, Sent: cred.header != "",
 		}
 	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500:

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -89,6 +90,29 @@ func TestManifestOddTypes(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, m.BundleDependencies); diff != "" {
 		t.Errorf("all bundled (-want +got):\n%s", diff)
+	}
+}
+
+func TestQuoteAfter(t *testing.T) {
+	simple := func(s string, i int) int {
+		for ; i < len(s) && s[i] != '"'; i++ {
+			if s[i] == '\\' {
+				i++
+			}
+		}
+		return i
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	const alphabet = "\"\\#!]\x00\xa2\xdcaaaaaaaaaaaaaaaa"
+	for range 100_000 {
+		b := make([]byte, random.IntN(40))
+		for i := range b {
+			b[i] = alphabet[random.IntN(len(alphabet))]
+		}
+		s := string(b)
+		if got, want := quoteAfter(s, 0), simple(s, 0); got != want {
+			t.Fatalf("%q: %d, want %d", s, got, want)
+		}
 	}
 }
 

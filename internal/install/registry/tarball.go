@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ func (c *Client) OpenTarball(ctx context.Context, dist Dist) (io.ReadCloser, int
 		return nil, 0, fault.Errorf(fault.Package, "download %s: it is no http or https address", shownAddress(dist.Tarball))
 	}
 	x := exchange{
-		doing:   "download " + shownAddress(dist.Tarball),
+		doing:   "download " + path.Base(u.Path),
 		address: dist.Tarball,
 		// An archive is packed already, and its hash is that of the packed bytes.
 		header: http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}},
