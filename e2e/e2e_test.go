@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 			"underway":  underway,
 			"ended":     ended,
 			"json":      jsonOutput,
+			"edit":      edit,
 			"exits":     exits,
 			"refused":   refused,
 		},
@@ -95,6 +96,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
 	env.Setenv("PROFILES", filepath.Join(env.WorkDir, "home", "profiles"))
 	env.Setenv("REGISTRY", server.URL())
+	env.Setenv("HOST", strings.TrimPrefix(server.URL(), "http://"))
 	env.Setenv("npm_config_registry", server.URL())
 	env.Setenv("npm_config_fetch_retries", "0")
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -88,6 +89,19 @@ func ended(ts *testscript.TestScript, neg bool, args []string) {
 	if (strconv.Itoa(got) == args[0]) == neg {
 		ts.Fatalf("it exited with %d", got)
 	}
+}
+
+// edit FILE OLD NEW replaces a text in a file.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: edit FILE OLD NEW")
+	}
+	before := ts.ReadFile(args[0])
+	after := strings.ReplaceAll(before, args[1], args[2])
+	if after == before {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(after), 0o644))
 }
 
 // json [PATH VALUE] checks that standard output is one JSON document, and what
