@@ -1,3 +1,324 @@
 package compose
 
-type node struct{ shared bool }
+import "strings"
+
+// Apply composes layers, in order, over an empty root. A patch that matches
+// nothing is a warning and is skipped. The layers are not changed, and the
+// tree shares nothing with them.
+//
+// This is the algorithm of the reference loader in all its corners. Rows are
+// found by id, compared by type and value; of several rows with one id the
+// one indexed last. The ids of inserted rows are indexed, those of rows that
+// an override brings into a group are not; rows that an override removes from
+// a group stay indexed, and changing them shows nowhere. Rows that a layer
+// names by aliases are one row in several places.
+func Apply(layers []Layer) *Tree {
+	a := applier{
+		root:       &List{},
+		index:      make(map[Value]*Map),
+		provenance: newProvenance(),
+	}
+	for n, layer := range layers {
+		a.begin(int32(n+1), layer.Label)
+		for _, patch := range layer.Patches {
+			a.patch(a.copyPatch(patch.Map))
+		}
+		a.end(layer.Label)
+	}
+	return a.tree()
+}
+
+type applier struct {
+	root     *List
+	index    map[Value]*Map
+	warnings []Warning
+	copies   map[container]container // of what aliases of the current layer name
+	provenance
+}
+
+func (a *applier) begin(layer int32, label string) {
+	a.layer, a.label = layer, label
+	a.copies = nil
+}
+
+// patch applies one patch, which belongs to the tree from now on.
+func (a *applier) patch(patch *Map) {
+	id, _ := patch.Get("id")
+	if insert, _ := patch.Get("insert"); Truthy(insert) {
+		a.insert(id, insert)
+		return
+	}
+	if !Truthy(id) {
+		a.warn("patch: id is required for non-insert patches")
+		return
+	}
+	target := a.find(id)
+	if target == nil {
+		a.warn("patch: entry ", id, " not found")
+		return
+	}
+	name, _ := patch.Get("name")
+	if have, named := target.Get("name"); Truthy(name) && !same(name, have) {
+		if named {
+			a.warn("patch: name mismatch for ", id, " (expected ", have, ", got ", name, "), skipping")
+		} else {
+			a.warn("patch: name mismatch for ", id, " (expected undefined, got ", name, "), skipping")
+		}
+		return
+	}
+	for key, v := range patch.All() {
+		switch key {
+		case "id", "insert", "name":
+		case "__proto__":
+			// In JavaScript this assignment changes the prototype, unless the
+			// key is there already.
+			if _, ok := target.Get(key); ok {
+				a.set(target, key, v)
+			}
+		default:
+			a.set(target, key, v)
+		}
+	}
+}
+
+func (a *applier) insert(id, insert Value) {
+	list := a.root
+	if Truthy(id) {
+		target := a.find(id)
+		if target == nil {
+			a.warn("patch insert: entry ", id, " not found")
+			return
+		}
+		if group, _ := target.Get("group"); !Truthy(group) {
+			a.warn("patch insert: entry ", id, " is not a group")
+			return
+		}
+		config, _ := target.Get("config")
+		if list, _ = config.(*List); list == nil {
+			list = &List{node: node{born: a.layer}}
+			a.set(target, "config", list)
+		}
+	}
+	var rows []Value
+	switch insert := insert.(type) {
+	case *List:
+		rows = insert.Items
+	case string:
+		for _, char := range insert {
+			rows = append(rows, string(char))
+		}
+	}
+	a.append(list, rows)
+	a.indexRows(rows)
+}
+
+// find is the row with the given id, or nil. An expression or a collection as
+// an id is only ever equal to itself.
+func (a *applier) find(id Value) *Map {
+	if _, ok := id.(Expr); ok {
+		return nil
+	}
+	return a.index[id]
+}
+
+// same is === of JavaScript, for values of which at most aliases are the same
+// object.
+func same(a, b Value) bool {
+	if _, ok := a.(Expr); ok {
+		return false
+	}
+	return a == b
+}
+
+// indexRows makes rows and the rows of groups among them findable.
+func (a *applier) indexRows(rows []Value) {
+	// Of rows with the same id the last one counts, also where aliases show
+	// a row many times. So go backwards, and see each of these only once.
+	w := indexWalk{}
+	w.rows(rows)
+	for i := len(w.found) - 1; i >= 0; i-- {
+		row := w.found[i]
+		if id, _ := row.Get("id"); Truthy(id) {
+			if _, ok := id.(Expr); !ok {
+				a.index[id] = row
+			}
+		}
+	}
+}
+
+type indexWalk struct {
+	found []*Map // last row first, groups behind their rows
+	seen  map[container]bool
+}
+
+func (w *indexWalk) rows(rows []Value) {
+	for i := len(rows) - 1; i >= 0; i-- {
+		row, ok := rows[i].(*Map)
+		if !ok || w.again(row) {
+			continue
+		}
+		group, _ := row.Get("group")
+		config, _ := row.Get("config")
+		if list, ok := config.(*List); ok && Truthy(group) && !w.again(list) {
+			w.rows(list.Items)
+		}
+		w.found = append(w.found, row)
+	}
+}
+
+func (w *indexWalk) again(c container) bool {
+	if !c.at().shared {
+		return false
+	}
+	if w.seen[c] {
+		return true
+	}
+	if w.seen == nil {
+		w.seen = make(map[container]bool)
+	}
+	w.seen[c] = true
+	return false
+}
+
+// copyPatch copies a patch for the tree. What aliases of the layer name is
+// copied once.
+func (a *applier) copyPatch(patch *Map) *Map {
+	if patch.Len() == 0 {
+		return nil
+	}
+	if patch.shared {
+		// It may be applied again, or be a row as well.
+		m := a.copy(patch, link{}).(*Map)
+		for key, v := range m.All() {
+			share(v)
+			if list, ok := v.(*List); ok && key == "insert" {
+				shareItems(list)
+			}
+		}
+		return m
+	}
+	m := a.newCopy(patch)
+	for i, p := range patch.pairs {
+		v := p.value
+		if list, ok := v.(*List); ok && p.key == "insert" {
+			v = a.copyInsert(list)
+		} else {
+			v = a.copy(v, link{})
+		}
+		m.pairs[i] = pair{p.key, v}
+	}
+	return m
+}
+
+// copyInsert copies the list of rows that a patch inserts. Unless aliases name
+// it, the list is not part of the tree, only what it holds.
+func (a *applier) copyInsert(list *List) *List {
+	if !list.shared {
+		return a.copyList(list, false)
+	}
+	c := a.copy(list, link{}).(*List)
+	shareItems(c)
+	return c
+}
+
+func shareItems(list *List) {
+	for _, item := range list.Items {
+		share(item)
+	}
+}
+
+// share notes that v hangs in several places, as if aliases named it.
+func share(v Value) {
+	if c, ok := v.(container); ok {
+		c.at().shared = true
+	}
+}
+
+// copy copies v for the place that by describes.
+func (a *applier) copy(v Value, by link) Value {
+	switch v := v.(type) {
+	case *Map:
+		done, ok := a.copied(v)
+		if !ok {
+			m := a.newCopy(v)
+			for i, p := range v.pairs {
+				m.pairs[i] = pair{p.key, a.copy(p.value, link{parent: m})}
+			}
+			done = m
+		}
+		done.at().hang(by)
+		return done
+	case *List:
+		done, ok := a.copied(v)
+		if !ok {
+			done = a.copyList(v, true)
+		}
+		done.at().hang(by)
+		return done
+	default:
+		return v
+	}
+}
+
+// copyList copies a list. linked says that what it holds hangs in the copy.
+func (a *applier) copyList(list *List, linked bool) *List {
+	c := &List{Items: make([]Value, len(list.Items)), node: node{born: a.layer, shared: list.shared}}
+	a.remember(list, c)
+	by := link{}
+	if linked {
+		by.parent = c
+	}
+	for i, item := range list.Items {
+		c.Items[i] = a.copy(item, by)
+	}
+	return c
+}
+
+// newCopy is a copy of m whose values are still missing.
+func (a *applier) newCopy(m *Map) *Map {
+	c := &Map{
+		pairs: make([]pair, len(m.pairs)), indices: m.indices, line: m.line, column: m.column,
+		node: node{born: a.layer, shared: m.shared},
+	}
+	a.remember(m, c)
+	if m.lookup != nil {
+		copy(c.pairs, m.pairs)
+		c.buildLookup()
+	}
+	return c
+}
+
+func (a *applier) copied(c container) (container, bool) {
+	if !c.at().shared {
+		return nil, false
+	}
+	done, ok := a.copies[c]
+	return done, ok
+}
+
+func (a *applier) remember(original, c container) {
+	if !original.at().shared {
+		return
+	}
+	if a.copies == nil {
+		a.copies = make(map[container]container)
+	}
+	a.copies[original] = c
+}
+
+// warn adds a warning of parts: texts at even places, and between them values
+// that are shown as JSON.
+func (a *applier) warn(parts ...Value) {
+	var text strings.Builder
+	for i, part := range parts {
+		if i%2 == 0 {
+			text.WriteString(part.(string))
+		} else {
+			text.Write(appendJSON(nil, part, maxShown))
+		}
+	}
+	a.warnings = append(a.warnings, Warning{Layer: a.label, Text: text.String()})
+}
+
+// maxShown is about how many bytes of a value a warning shows.
+const maxShown = 64 << 10

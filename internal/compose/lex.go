@@ -46,17 +46,18 @@ type lexer struct {
 	flow      int // open brackets
 	parent    int // column of the latest entry or key, which holds what follows
 	tokens    []token
+	tabbed    [][2]int // white space with tabs on lines that have nothing else
 }
 
 // lex splits text into tokens.
-func lex(text []byte) []token {
+func lex(text []byte) *lexer {
 	l := &lexer{text: text, parent: -1}
 	first := true
 	for {
 		c, ok := l.peek(0)
 		switch {
 		case !ok:
-			return l.tokens
+			return l
 		case c == '\n' || c == '\r':
 			l.newline()
 			first = true
@@ -93,10 +94,14 @@ func (l *lexer) blank(first bool) {
 		l.pos++
 	}
 	tab := bytes.IndexByte(l.text[start:l.pos], '\t')
-	if !first || tab < 0 || l.flow > 0 || l.pos == len(l.text) {
+	if !first || tab < 0 {
 		return
 	}
-	if c := l.text[l.pos]; c != '\n' && c != '\r' && c != '#' {
+	c, ok := l.peek(0)
+	switch {
+	case !ok || c == '\n' || c == '\r':
+		l.tabbed = append(l.tabbed, [2]int{start, l.pos})
+	case c != '#' && l.flow == 0:
 		l.add(token{kind: tokTab, start: start + tab, end: l.pos, first: true})
 	}
 }

@@ -15,9 +15,9 @@ var separators = [...]struct{ char, standIn string }{
 }
 
 // prepare makes a text readable for yaml.v3 where js-yaml takes more than it:
-// a byte-order mark, a missing final newline, a %YAML directive, surrogate
-// pairs written as escapes, line separators of YAML 1.1. Lines stay lines. It
-// also says whether separators were replaced, for restoreSeparators.
+// a byte-order mark, a missing final newline, a %YAML directive, the spellings
+// of respell, line separators of YAML 1.1. Lines stay lines. It also says
+// whether separators have stand-ins now.
 func prepare(text []byte) (prepared []byte, separated bool) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	out := make([]byte, 0, len(text)+1)
@@ -26,8 +26,8 @@ func prepare(text []byte) (prepared []byte, separated bool) {
 		out = append(out, '\n')
 	}
 	blankDirective(out)
-	if bytes.Contains(out, []byte(`\ud`)) || bytes.Contains(out, []byte(`\uD`)) {
-		out = joinSurrogates(out)
+	if needsLexer(out) {
+		out = respell(out)
 	}
 	for _, s := range separators {
 		if bytes.Contains(out, []byte(s.standIn)) {
@@ -67,27 +67,46 @@ func blankDirective(text []byte) {
 	}
 }
 
-// joinSurrogates writes each `\ud83d\ude00` in double quotes as the one
-// character it is: yaml.v3 refuses the halves of a pair.
-func joinSurrogates(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	done := 0
-	for _, t := range lex(text) {
-		if t.kind != tokDouble {
-			continue
+// needsLexer says whether respell may have something to do.
+func needsLexer(text []byte) bool {
+	for _, sign := range [...]string{`\ud`, `\uD`, ":,", ":[", ":]", ":{", ":}", "\t\n", "\t\r"} {
+		if bytes.Contains(text, []byte(sign)) {
+			return true
 		}
-		for i := t.start; i < t.end-1; i++ {
-			if text[i] != '\\' {
-				continue
-			}
-			high, low := hexEscape(text[:t.end], i), hexEscape(text[:t.end], i+6)
-			if r := utf16.DecodeRune(high, low); r != '\uFFFD' {
-				out = append(out, text[done:i]...)
-				out = append(out, string(r)...)
-				done = i + 12
-				i = done - 1
-			} else {
-				i++
+	}
+	return false
+}
+
+// respell writes in another way what only js-yaml understands: a `\ud83d\ude00`
+// in double quotes as the character it is, a space behind the colon of
+// `{a:[1]}`, spaces for the tabs on a line that is otherwise empty.
+func respell(text []byte) []byte {
+	l := lex(text)
+	for _, blank := range l.tabbed {
+		for i := blank[0]; i < blank[1]; i++ {
+			text[i] = ' '
+		}
+	}
+	out := make([]byte, 0, len(text)+16)
+	done := 0
+	for _, t := range l.tokens {
+		switch {
+		case t.kind == tokColon && t.end < len(text) && isFlow(text[t.end]):
+			out = append(append(out, text[done:t.end]...), ' ')
+			done = t.end
+		case t.kind == tokDouble:
+			for i := t.start; i < t.end; i++ {
+				if text[i] != '\\' {
+					continue
+				}
+				high, low := hexEscape(text[:t.end], i), hexEscape(text[:t.end], i+6)
+				if r := utf16.DecodeRune(high, low); r != '\uFFFD' {
+					out = append(append(out, text[done:i]...), string(r)...)
+					done = i + 12
+					i = done - 1
+				} else {
+					i++
+				}
 			}
 		}
 	}

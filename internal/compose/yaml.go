@@ -50,6 +50,7 @@ func decode(text []byte) (document, error) {
 	if root == nil {
 		return document{}, nil
 	}
+	adoptItems(root, nil)
 	d := decoder{text: prepared, separated: separated}
 	v, err := d.value(root, 1)
 	if err != nil {
@@ -92,6 +93,62 @@ func parseYAML(text []byte) (root *yaml.Node, err error) {
 		return nil, nil
 	}
 	return first.Content[0], nil
+}
+
+// items is what follows an item of a block sequence.
+type items struct {
+	rest  []*yaml.Node // of the same sequence
+	outer *items       // when that is over; nil if the text goes on with something else
+}
+
+// next takes the item that is written next, nil if none is.
+func (s *items) next() *yaml.Node {
+	for ; s != nil; s = s.outer {
+		if len(s.rest) > 0 {
+			item := s.rest[0]
+			s.rest = s.rest[1:]
+			return item
+		}
+	}
+	return nil
+}
+
+// adoptItems reads block sequences as js-yaml does: where one ends with an
+// item that is empty, the next line still belongs to it if it begins with a
+// dash, however little that is indented. after is how the text goes on behind
+// n.
+func adoptItems(n *yaml.Node, after *items) {
+	switch {
+	case n.Style&yaml.FlowStyle != 0:
+	case n.Kind == yaml.MappingNode:
+		for i := 1; i < len(n.Content); i += 2 {
+			if i+1 < len(n.Content) {
+				adoptItems(n.Content[i], nil)
+			} else {
+				adoptItems(n.Content[i], after)
+			}
+		}
+	case n.Kind == yaml.SequenceNode:
+		follow := &items{rest: n.Content, outer: after}
+		n.Content = n.Content[:0]
+		for {
+			last := len(n.Content) - 1
+			if len(follow.rest) == 0 && (last < 0 || !isEmpty(n.Content[last])) {
+				return
+			}
+			item := follow.next()
+			if item == nil {
+				return
+			}
+			n.Content = append(n.Content, item)
+			adoptItems(item, follow)
+		}
+	}
+}
+
+// isEmpty says whether nothing at all is written for n.
+func isEmpty(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Value == "" && n.Style == 0 && n.Anchor == ""
 }
 
 // decoder turns nodes into values.
