@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -122,6 +123,9 @@ func launcherCode(u *ui.UI, err error) int {
 	if err == nil {
 		return 0
 	}
+	if errors.Is(err, errIncomplete) {
+		return fault.Other.ExitCode()
+	}
 	u.Fail(err)
 	if class := fault.ClassOf(err); class == fault.Interrupted || class == fault.Terminated {
 		return class.ExitCode()
@@ -230,6 +234,9 @@ func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	for _, w := range composed.Warnings {
 		r.ui.Warn(w)
 	}
+	if d.Kind == launch.ConfigSchema {
+		return r.printSchema(env, composed)
+	}
 	for _, n := range composed.Notices {
 		r.ui.Notice(n)
 	}
@@ -237,6 +244,28 @@ func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	return r.ui.Result(map[string]any{"profile": name.String(), "config": string(text)}, func(w io.Writer) {
 		w.Write(text)
 	})
+}
+
+// errIncomplete ends a dump with exit code 1 after everything was said.
+var errIncomplete = errors.New("the schema does not know the config of every row")
+
+func (r *runner) printSchema(env action.Env, composed *action.Composed) error {
+	schema, err := action.Schema(env, composed)
+	if err != nil {
+		return err
+	}
+	for _, d := range schema.Diagnostics {
+		if d.Error {
+			r.ui.Notice("error: " + d.String())
+		} else {
+			r.ui.Warn(d.String())
+		}
+	}
+	err = r.ui.Result(json.RawMessage(schema.Document), func(w io.Writer) { w.Write(schema.Document) })
+	if err == nil && !schema.Complete {
+		err = errIncomplete
+	}
+	return err
 }
 
 // version is the release, or the commit that the program was built from.

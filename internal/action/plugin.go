@@ -36,28 +36,32 @@ type Report struct {
 
 // Add installs packages into a profile, which is made when it is missing.
 func Add(ctx context.Context, env Env, opts PluginOptions, specs []install.Spec, add install.AddOptions) (*Report, error) {
-	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Add(ctx, specs, add) })
+	return change(ctx, env, opts, profile.OpenOrCreate, func(j *install.Job) (*install.Result, error) { return j.Add(ctx, specs, add) })
 }
 
 // Remove takes packages out of a profile.
 func Remove(ctx context.Context, env Env, opts PluginOptions, names []string) (*Report, error) {
-	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Remove(ctx, names) })
+	return change(ctx, env, opts, profile.Open, func(j *install.Job) (*install.Result, error) { return j.Remove(ctx, names) })
 }
 
 // Install makes a profile's node_modules what its manifest and lockfile say.
 func Install(ctx context.Context, env Env, opts PluginOptions, frozen bool) (*Report, error) {
-	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Install(ctx, frozen) })
+	return change(ctx, env, opts, profile.OpenOrCreate, func(j *install.Job) (*install.Result, error) { return j.Install(ctx, frozen) })
 }
 
 // Update resolves packages of a profile anew: the named ones, or all.
 func Update(ctx context.Context, env Env, opts PluginOptions, names []string, latest bool) (*Report, error) {
-	return change(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Update(ctx, names, latest) })
+	return change(ctx, env, opts, profile.Open, func(j *install.Job) (*install.Result, error) { return j.Update(ctx, names, latest) })
 }
+
+// openProfile is how a command gets at its profile: profile.OpenOrCreate where
+// it brings something in, else profile.Open.
+type openProfile func(profile.Home, profile.Name) (*profile.Profile, error)
 
 // change runs one job in a transaction over the profile. When it fails, the
 // profile is as it was before, also when it was not there at all.
-func change(ctx context.Context, env Env, opts PluginOptions, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
-	p, err := profile.OpenOrCreate(env.Home, opts.Name)
+func change(ctx context.Context, env Env, opts PluginOptions, open openProfile, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
+	p, err := open(env.Home, opts.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +88,7 @@ func change(ctx context.Context, env Env, opts PluginOptions, work func(*install
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	job := &install.Job{
+		Profile:  opts.Name.String(),
 		Dir:      p.Dir,
 		Tx:       tx,
 		Store:    store.Open(env.Home.StoreDir()),
@@ -147,6 +152,6 @@ func List(env Env, name profile.Name) (*Listing, error) {
 	}
 	return &Listing{
 		Profile: name.String(), Dir: p.Dir,
-		Dependencies: install.List(p.Dir, p.Manifest), Bundles: p.Manifest.Bundles(),
+		Dependencies: install.List(p.Dir, p.Manifest), Bundles: append([]string{}, p.Manifest.Bundles()...),
 	}, nil
 }

@@ -34,7 +34,8 @@ type Events struct {
 // Job is one change to the packages of one profile. Everything it does goes
 // into the transaction; nothing is changed before the caller commits.
 type Job struct {
-	Dir      string // the profile's directory
+	Profile  string // its name, for hints
+	Dir      string // its directory
 	Tx       *staging.Tx
 	Store    *store.Store
 	Registry *registry.Client
@@ -232,8 +233,9 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 }
 
 // raise moves the saved range of one dependency up to what it picks now, as
-// pnpm update does. Exact versions, tags and what is no registry package stay
-// as they are written, unless the newest release is asked for.
+// pnpm update does. Tags and what is no registry package stay as they are
+// written; exact versions and ranges that people write by hand do unless the
+// newest release is asked for.
 func (j *Job) raise(ctx context.Context, find *sources, name string, latest bool) error {
 	old, kind, _ := j.manifest.Dependency(name)
 	spec, err := ParseDependency(name, old, j.Dir)
@@ -243,9 +245,16 @@ func (j *Job) raise(ctx context.Context, find *sources, name string, latest bool
 	if spec.Kind != Registry {
 		return nil
 	}
+	style := operator(spec.Wanted)
 	if latest {
+		if !isRange(spec.Wanted) {
+			return nil // a tag
+		}
+		if style == "" && !isExact(spec.Wanted) {
+			style = "^"
+		}
 		spec.Wanted = ""
-	} else if operator(spec.Wanted) == "" {
+	} else if style == "" {
 		return nil
 	}
 	pkg, err := find.find(ctx, spec)
@@ -253,7 +262,7 @@ func (j *Job) raise(ctx context.Context, find *sources, name string, latest bool
 		return err
 	}
 	j.pinned[name] = pkg
-	j.manifest.SetDependency(kind, name, withAlias(spec, operator(old)+pkg.Version))
+	j.manifest.SetDependency(kind, name, withAlias(spec, style+pkg.Version))
 	return nil
 }
 
@@ -273,7 +282,7 @@ func (j *Job) begin() error {
 		return fmt.Errorf("read lockfile: %w", err)
 	default:
 		if j.locked, err = ParseLock(file, j.lockText); err != nil {
-			return err
+			return fault.WithHint(err, "%s && %s resolves the dependencies anew", fault.ShellWords("rm", file), j.command("install"))
 		}
 	}
 	j.Tx.Expect(LockName, j.lockText)
@@ -285,6 +294,11 @@ func (j *Job) begin() error {
 	}
 	j.present, err = readPresent(j.Dir)
 	return err
+}
+
+// command is a command on the profile that can be pasted.
+func (j *Job) command(words ...string) string {
+	return fault.ShellWords(append([]string{"dsh", "plugin", "--profile", j.Profile}, words...)...)
 }
 
 func (j *Job) readManifest() (*profile.Manifest, error) {
@@ -348,12 +362,12 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	lockText := lock.Bytes()
 	if c.frozen && !bytes.Equal(lockText, j.lockText) {
 		return nil, fault.WithHint(fault.Errorf(fault.Package, "%s does not fit package.json, and it must not change", LockName),
-			"dsh plugin install without --frozen-lockfile brings it up to date")
+			"%s brings it up to date", j.command("install"))
 	}
-	skipped, err := platformSkips(lock)
-	if err != nil {
+	if err := checkPlatform(root, ThisPlatform()); err != nil {
 		return nil, err
 	}
+	skipped := platformSkips(lock)
 	entries, err := j.fetch(ctx, find, lock, skipped)
 	if err != nil {
 		return nil, err

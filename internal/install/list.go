@@ -18,7 +18,7 @@ type Listed struct {
 // List reads the dependencies of a profile and what is installed of them, in
 // the order of the manifest's sections.
 func List(dir string, m *profile.Manifest) []Listed {
-	var list []Listed
+	list := []Listed{}
 	bundles := m.Bundles()
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {

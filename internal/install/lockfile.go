@@ -214,8 +214,8 @@ func isPlain(s string) bool {
 	return !digits
 }
 
-// ParseLock reads a lockfile's text. Errors name line and cause, are of class
-// Package, and say how to make the lockfile anew.
+// ParseLock reads a lockfile's text. Errors name line and cause and are of
+// class Package.
 func ParseLock(file string, text []byte) (*Lock, error) {
 	root, err := parseLockTree(string(text))
 	var lock *Lock
@@ -223,8 +223,7 @@ func ParseLock(file string, text []byte) (*Lock, error) {
 		lock, err = readLock(root)
 	}
 	if err != nil {
-		return nil, fault.WithHint(fault.Errorf(fault.Package, "read lockfile %s: %w", file, err),
-			"remove %s and run dsh plugin install to resolve the dependencies anew", file)
+		return nil, fault.Errorf(fault.Package, "read lockfile %s: %w", file, err)
 	}
 	return lock, nil
 }

@@ -67,7 +67,7 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 	if touched == nil {
 		touched, c.activate = j.newcomers(), true
 	}
-	var changes []Change
+	changes := []Change{}
 	for _, name := range touched {
 		before := onDisk(j.Dir, name)
 		now, err := t.staged(name)
@@ -123,12 +123,17 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 	return changes, nil
 }
 
-// newcomers is the dependencies that an install brings in for the first time:
-// neither the lockfile nor node_modules knows them.
+// newcomers is the dependencies that an install brings in for the first time,
+// because somebody put them into the manifest by hand: the lockfile does not
+// know them. Without a lockfile nothing tells them from those whose layers
+// were switched off.
 func (j *Job) newcomers() []string {
+	if j.locked == nil {
+		return nil
+	}
 	var names []string
 	for _, name := range j.dependencyNames() {
-		if !j.depended(name) && !onDisk(j.Dir, name).there {
+		if _, known := j.locked.Wanted[name]; !known {
 			names = append(names, name)
 		}
 	}

@@ -33,6 +33,7 @@ type node struct {
 	// up the tree. Placing such a name here would change what they find.
 	passes   map[string]bool
 	required bool // reached over dependencies that are not optional
+	locked   bool // the lockfile's package, or the profile itself
 	// same is the node above this one that is the same package. Packages whose
 	// versions need each other in a circle would nest for ever; Node.js follows
 	// a link to the first one instead.
@@ -120,10 +121,10 @@ func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
 }
 
 func (r *resolver) build(ctx context.Context, wishes []Wish) (*node, error) {
-	root := &node{children: map[string]*node{}}
+	root := &node{children: map[string]*node{}, locked: true}
 	for _, w := range wishes {
 		root.edges = append(root.edges, edge{from: root, name: w.Name, wanted: w.Wanted, optional: w.Optional})
-		r.prefetch(ctx, root, w.Name, w.Wanted)
+		r.prefetch(ctx, root, w.Name, w.Wanted, w.Optional)
 	}
 	queue := []*node{root}
 	for len(queue) > 0 {
@@ -144,6 +145,21 @@ func (r *resolver) build(ctx context.Context, wishes []Wish) (*node, error) {
 		}
 	}
 	return root, nil
+}
+
+// checkPlatform finds a required package that does not run on a machine.
+func checkPlatform(n *node, here Platform) error {
+	for _, name := range sortedKeys(n.children) {
+		child := n.children[name]
+		if child.required && child.same == nil && !here.runs(child.pkg) {
+			return &ConflictError{Chain: chain(child), Err: fault.Errorf(fault.Package, "%s does not run on this machine (%s): it is for %s",
+				child.pkg.describe(), here, strings.Join(slices.Concat(child.pkg.OS, child.pkg.CPU, child.pkg.Libc), ", "))}
+		}
+		if err := checkPlatform(child, here); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reuse is the node that Node.js would find for e, when it fits.
@@ -178,11 +194,18 @@ func markPasses(e *edge, level *node) {
 // of somebody who found the name further up. It returns nil where an optional
 // dependency cannot be had.
 func (r *resolver) place(ctx context.Context, e *edge) (*node, error) {
-	pkg, err := r.pick(ctx, e)
-	if err != nil {
-		return nil, r.failed(ctx, e, err)
+	pkg := r.lockedFor(e)
+	locked := pkg != nil
+	if !locked && r.leftOut(e) {
+		return nil, nil
 	}
-	if pkg == nil {
+	if !locked {
+		var err error
+		if pkg, err = r.pick(ctx, e); err != nil {
+			return nil, r.failed(ctx, e, err)
+		}
+	}
+	if e.optional && r.banned[pkg.describe()] {
 		return nil, nil
 	}
 	level := e.from
@@ -191,7 +214,7 @@ func (r *resolver) place(ctx context.Context, e *edge) (*node, error) {
 			level = at
 		}
 	}
-	n := &node{name: e.name, pkg: pkg, parent: level, children: map[string]*node{}, via: e}
+	n := &node{name: e.name, pkg: pkg, parent: level, children: map[string]*node{}, via: e, locked: locked}
 	level.children[e.name] = n
 	e.to = n
 	markPasses(e, level)
@@ -213,7 +236,7 @@ func (r *resolver) place(ctx context.Context, e *edge) (*node, error) {
 				continue // optional wins where both list a name, as in npm
 			}
 			n.edges = append(n.edges, edge{from: n, name: name, wanted: wanted, optional: deps.optional})
-			r.prefetch(ctx, n, name, wanted)
+			r.prefetch(ctx, n, name, wanted, deps.optional)
 		}
 	}
 	slices.SortFunc(n.edges, func(a, b edge) int { return strings.Compare(a.name, b.name) })
@@ -233,16 +256,21 @@ func (r *resolver) failed(ctx context.Context, e *edge, err error) error {
 		}
 		for n := e.from; n.parent != nil; n = n.via.from {
 			if n.via.optional {
-				return &droppedError{n.pkg.Name + "@" + n.pkg.Version}
+				return &droppedError{n.pkg.describe()}
 			}
 		}
 	}
-	chain := []string{e.name + wantedSuffix(e.wanted)}
-	for n := e.from; n.parent != nil; n = n.via.from {
-		chain = append(chain, n.pkg.Name+"@"+n.pkg.Version)
+	return &ConflictError{Chain: append(chain(e.from), e.name+wantedSuffix(e.wanted)), Err: err}
+}
+
+// chain is the packages from the profile's dependency down to n.
+func chain(n *node) []string {
+	var names []string
+	for ; n.parent != nil; n = n.via.from {
+		names = append(names, n.pkg.describe())
 	}
-	slices.Reverse(chain)
-	return &ConflictError{Chain: chain, Err: err}
+	slices.Reverse(names)
+	return names
 }
 
 func wantedSuffix(wanted string) string {
@@ -252,34 +280,39 @@ func wantedSuffix(wanted string) string {
 	return "@" + wanted
 }
 
-// pick chooses the package for e: the locked one where it still fits, else
-// what the finder says. It returns nil where an optional one is banned.
+// pick asks for the package that e wants now.
 func (r *resolver) pick(ctx context.Context, e *edge) (*Package, error) {
 	if e.from.parent == nil && r.pinned[e.name] != nil {
 		return r.pinned[e.name], nil
-	}
-	if pkg := r.lockedFor(e); pkg != nil && !(e.optional && r.banned[pkg.Name+"@"+pkg.Version]) {
-		return pkg, nil
 	}
 	spec, err := ParseDependency(e.name, e.wanted, r.dir)
 	if err != nil {
 		return nil, err
 	}
 	if e.from.parent != nil && (spec.Kind == Archive || spec.Kind == Folder || spec.Kind == Link) {
-		return nil, fault.Errorf(fault.Package, "%s@%s depends on %s as %q, a path on its author's machine",
-			e.from.pkg.Name, e.from.pkg.Version, e.name, e.wanted)
+		return nil, fault.Errorf(fault.Package, "%s depends on %s as %q, a path on its author's machine", e.from.pkg.describe(), e.name, e.wanted)
 	}
-	pkg, err := r.find.find(ctx, spec)
-	if err != nil || (e.optional && r.banned[pkg.Name+"@"+pkg.Version]) {
-		return nil, err
+	return r.find.find(ctx, spec)
+}
+
+// leftOut reports whether e is an optional dependency that the lockfile knows
+// of and holds nothing for: it could not be had then, and is not asked for
+// again until an update.
+func (r *resolver) leftOut(e *edge) bool {
+	if !e.optional || r.locked == nil || !e.from.locked || r.fresh(e.name) {
+		return false
 	}
-	return pkg, nil
+	if e.from.parent == nil && r.locked.Wanted[e.name] != anyVersion(e.wanted) {
+		return false
+	}
+	_, there := r.locked.lookUp(e.from.path(), e.name)
+	return !there
 }
 
 // lockedFor is the package that the lockfile holds for e, found as Node.js
 // would find it in the locked tree, when it still fits.
 func (r *resolver) lockedFor(e *edge) *Package {
-	if r.locked == nil {
+	if r.locked == nil || (e.from.parent == nil && r.pinned[e.name] != nil) {
 		return nil
 	}
 	located, ok := r.locked.lookUp(e.from.path(), e.name)
@@ -328,8 +361,8 @@ func (r *resolver) fits(pkg *Package, e *edge) bool {
 	return wanted.Satisfies(version)
 }
 
-func (r *resolver) prefetch(ctx context.Context, from *node, name, wanted string) {
-	if r.lockedFor(&edge{from: from, name: name, wanted: wanted}) != nil {
+func (r *resolver) prefetch(ctx context.Context, from *node, name, wanted string, optional bool) {
+	if e := (&edge{from: from, name: name, wanted: wanted, optional: optional}); r.lockedFor(e) != nil || r.leftOut(e) {
 		return
 	}
 	if spec, err := ParseDependency(name, wanted, r.dir); err == nil {

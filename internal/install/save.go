@@ -82,6 +82,11 @@ func isExact(s string) bool {
 	return err == nil && s != ""
 }
 
+func isRange(s string) bool {
+	_, err := npmrange.ParseRangeLoose(s)
+	return err == nil
+}
+
 func isAny(s string) bool { return s == "x" || s == "X" || s == "*" }
 
 func isNumber(s string) bool {

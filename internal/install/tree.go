@@ -6,17 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
-	"dsh/internal/fault"
 	"dsh/internal/install/store"
 	"dsh/internal/staging"
 )
@@ -224,10 +221,7 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 		return change, tx.Replace("node_modules", staged)
 	}
 
-	// The old lock was laid out on this platform, so none of its required
-	// packages can be foreign to it.
-	oldSkipped, _ := platformSkips(now.lock)
-	old := (&tree{dir: t.dir, lock: now.lock, skipped: oldSkipped}).items()
+	old := (&tree{dir: t.dir, lock: now.lock, skipped: platformSkips(now.lock)}).items()
 	var change TreeChange
 	changed := map[string]bool{}
 	for at, w := range want {
@@ -369,21 +363,13 @@ func nativePlace(dir, place string) string {
 	return filepath.Join(dir, native)
 }
 
-// platformSkips finds the packages that this platform leaves out. One that
-// is required and does not run here is an error.
-func platformSkips(lock *Lock) (map[string]bool, error) {
+// platformSkips is the packages that do not run on this machine.
+func platformSkips(lock *Lock) map[string]bool {
 	skipped := map[string]bool{}
-	here := ThisPlatform()
-	for _, at := range slices.Sorted(maps.Keys(lock.Nodes)) {
-		n := lock.Nodes[at]
-		if here.runs(n.Package) {
-			continue
+	for at, n := range lock.Nodes {
+		if !ThisPlatform().runs(n.Package) {
+			skipped[at] = true
 		}
-		if !n.Optional {
-			return nil, fault.Errorf(fault.Package, "%s@%s does not run on this machine (%s): it says os %v, cpu %v, libc %v",
-				n.Name, n.Version, here, n.OS, n.CPU, n.Libc)
-		}
-		skipped[at] = true
 	}
-	return skipped, nil
+	return skipped
 }

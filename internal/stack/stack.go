@@ -120,12 +120,13 @@ func openBundle(opts Options, rules compatibility, name string) (Bundle, compose
 	if err != nil {
 		return Bundle{}, compose.Layer{}, err
 	}
-	layer, err := readBundle(name, bundle.Package, rules)
+	layer, err := readBundle(name, bundle.Package, bundle.Package.Dir, rules)
 	return bundle, layer, err
 }
 
-// readBundle reads the layer that a package declares.
-func readBundle(name string, pkg installation.Package, rules compatibility) (compose.Layer, error) {
+// readBundle reads the layer that a package declares; messages show its files
+// under the path shown.
+func readBundle(name string, pkg installation.Package, shown string, rules compatibility) (compose.Layer, error) {
 	layer := compose.Layer{Label: name}
 	manifest, err := readBundleManifest(pkg.Manifest)
 	if err != nil {
@@ -138,12 +139,12 @@ func readBundle(name string, pkg installation.Package, rules compatibility) (com
 		return layer, err
 	}
 	for _, patch := range manifest.Patches {
-		file := filepath.Join(pkg.Dir, filepath.FromSlash(patch))
+		file := filepath.Join(shown, filepath.FromSlash(patch))
 		text, err := pkg.ReadFile(patch)
 		if err != nil {
 			return layer, fmt.Errorf("failed to read patches %s: %w", file, cause(err))
 		}
-		patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(file), Kind: compose.Patches}, text)
+		patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(filepath.Join(pkg.Dir, filepath.FromSlash(patch))), Kind: compose.Patches}, text)
 		if err != nil {
 			return layer, err
 		}
@@ -157,7 +158,7 @@ func readBundle(name string, pkg installation.Package, rules compatibility) (com
 func CheckBundle(name, dir string) error {
 	pkg, err := installation.OpenPackage(dir)
 	if err == nil {
-		_, err = readBundle(name, pkg, compatibility{})
+		_, err = readBundle(name, pkg, pkg.Name+"@"+pkg.Version, compatibility{})
 	}
 	return fault.WithClass(fault.Composition, err)
 }

@@ -1,0 +1,68 @@
+package action
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"dsh/bundles"
+	"dsh/internal/compose"
+	"dsh/internal/installation"
+)
+
+// Schema describes the patch files of a composed profile: what the plugins
+// that are compiled into this program take, and any config for the others.
+func Schema(env Env, composed *Composed) (compose.Schema, error) {
+	find, err := pluginSchemas(env.Installation)
+	if err != nil {
+		return compose.Schema{}, err
+	}
+	skipped := make([]string, len(composed.Stack.Skipped))
+	for i, s := range composed.Stack.Skipped {
+		skipped[i] = s.String()
+	}
+	return composed.Tree.Schema(composed.Profile.Name.String(), find, skipped), nil
+}
+
+// pluginSchemas is what is known of plugins without running them. The plugins
+// of a directory installation are JavaScript, also where they have the names
+// of ours.
+func pluginSchemas(inst installation.Installation) (compose.PluginSchema, error) {
+	if _, harness := inst.Version(); harness {
+		return func(string) (json.RawMessage, bool) { return nil, false }, nil
+	}
+	inBox, err := inBoxPlugins()
+	if err != nil {
+		return nil, err
+	}
+	return func(plugin string) (json.RawMessage, bool) {
+		schema, ok := bundles.Schema(plugin)
+		return schema, ok || slices.Contains(inBox, plugin)
+	}, nil
+}
+
+// inBoxPlugins are the names that the rows of the in-box bundles have.
+func inBoxPlugins() ([]string, error) {
+	var layers []compose.Layer
+	for _, bundle := range bundles.Names() {
+		files, folder, _ := bundles.Open(bundle)
+		text, err := fs.ReadFile(files, patchFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading in-box bundle %s: %w", bundle, err)
+		}
+		patches, err := compose.ParsePatches(compose.Source{File: folder + "/" + patchFile}, text)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, compose.Layer{Label: bundle, Patches: patches})
+	}
+	var names []string
+	for row := range compose.Apply(layers).All() {
+		names = append(names, row.Name())
+	}
+	return names, nil
+}
+
+// patchFile is where every in-box bundle has its layer.
+const patchFile = "cordis.patch.yml"
