@@ -302,6 +302,9 @@ func changeLine(c install.Change) string {
 }
 
 func (r *runner) pluginList(p *pluginRun) error {
+	if p.cli.Args().Present() {
+		return fault.Errorf(fault.Other, "plugin list takes no names; it lists everything that the profile depends on")
+	}
 	listing, err := action.List(p.env, p.opts.Name)
 	if err != nil {
 		return err

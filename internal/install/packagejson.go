@@ -18,14 +18,17 @@ import (
 type packageJSON map[string]json.RawMessage
 
 func parsePackageJSON(where string, text []byte) (packageJSON, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	var p packageJSON
-	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &p); err != nil {
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			err = errors.New("it must hold a JSON object")
-		}
-		return nil, fault.Errorf(fault.Package, "%s: its package.json cannot be read: %w", where, err)
+	err := json.Unmarshal(text, &p)
+	if err == nil {
+		return p, nil
 	}
-	return p, nil
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
+		return nil, fault.Errorf(fault.Package, "%s/package.json:%d: %w", where, line, err)
+	}
+	return nil, fault.Errorf(fault.Package, "%s/package.json must hold a JSON object", where)
 }
 
 // text is a field that is a string, "" when it is none.

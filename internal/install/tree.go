@@ -186,8 +186,10 @@ func readPresent(dir string) (present, error) {
 
 // TreeChange counts what a change does to node_modules.
 type TreeChange struct {
-	Added, Removed, Changed int
-	Replaced                string // who made the node_modules that is replaced whole, else ""
+	Added    int    `json:"added"`
+	Removed  int    `json:"removed"`
+	Changed  int    `json:"changed"`
+	Replaced string `json:"replaced,omitempty"` // who made the node_modules that is replaced whole
 }
 
 // stage puts into tx what turns the present node_modules into t.

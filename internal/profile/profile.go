@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"dsh/internal/fault"
 	"dsh/internal/staging"
@@ -131,6 +132,9 @@ func open(home Home, name Name, makeAny bool, w writes) (*Profile, error) {
 			return nil, err
 		}
 	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("failed to read profile manifest %s: %s: a file is in its place", path, fileAbove(path))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to read profile manifest %s: %w", path, reason(err))
 	}
@@ -157,6 +161,16 @@ func templateFor(name Name, makeAny bool) (Template, bool) {
 func missing(name Name, dir string) error {
 	info, err := os.Stat(dir)
 	return &MissingError{Name: name, Dir: dir, Left: err == nil && info.IsDir()}
+}
+
+// fileAbove is the file that stands where a directory on the way to path belongs.
+func fileAbove(path string) string {
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return dir
+		}
+	}
+	return filepath.Dir(path)
 }
 
 // reason is err without the operation and the path, where the message around
