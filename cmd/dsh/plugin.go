@@ -160,6 +160,9 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 	if len(args) == 0 {
 		return fault.WithHint(fault.Errorf(fault.Other, "plugin add needs a package"), "dsh plugin add <package>, for example a name from the npm registry or ./folder")
 	}
+	if p.cli.Bool("frozen-lockfile") {
+		return fault.Errorf(fault.Other, "--frozen-lockfile goes with install alone: adding a package changes the lockfile")
+	}
 	specs := make([]install.Spec, len(args))
 	for i, arg := range args {
 		spec, err := install.ParseSpec(arg, p.env.Dir)
@@ -198,6 +201,11 @@ func (r *runner) pluginInstall(p *pluginRun) error {
 	if p.cli.Args().Present() {
 		return r.pluginAdd(p) // pnpm's install with a package is add
 	}
+	for _, flag := range []string{"save-prod", "save-dev", "save-optional", "save-exact"} {
+		if p.cli.Bool(flag) {
+			return fault.Errorf(fault.Other, "--%s goes with a package to add", flag)
+		}
+	}
 	report, err := action.Install(p.ctx, p.env, p.opts, p.cli.Bool("frozen-lockfile"))
 	return p.report(report, err)
 }
@@ -229,7 +237,7 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 	for _, c := range report.Changes {
 		switch {
 		case c.Action == install.Added && c.Layer == install.NoLayer:
-			p.ui.Notice(fmt.Sprintf("warning: %s declares no dsh.bundle — installed as a plain dependency, not a profile layer", c.Name))
+			p.ui.Warn(fmt.Sprintf("%s declares no dsh.bundle — installed as a plain dependency, not a profile layer", c.Name))
 		case c.Layer != install.NoLayer && c.Shadowed:
 			p.ui.Warn(fmt.Sprintf("the layer %s comes from the installation and not from this package; add it under a name of its own to use it: dsh plugin add NAME@npm:%s", c.Name, c.Name))
 		}

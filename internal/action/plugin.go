@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
@@ -36,7 +37,19 @@ type Report struct {
 
 // Add installs packages into a profile, which is made when it is missing.
 func Add(ctx context.Context, env Env, opts PluginOptions, specs []install.Spec, add install.AddOptions) (*Report, error) {
-	return change(ctx, env, opts, profile.OpenOrCreate, func(j *install.Job) (*install.Result, error) { return j.Add(ctx, specs, add) })
+	report, err := change(ctx, env, opts, profile.OpenOrCreate, func(j *install.Job) (*install.Result, error) { return j.Add(ctx, specs, add) })
+	if unknown, ok := errors.AsType[*registry.NotFoundError](err); ok {
+		for _, spec := range specs {
+			if spec.Target != unknown.Name {
+				continue
+			}
+			if _, statErr := os.Stat(filepath.Join(env.Dir, filepath.FromSlash(spec.Text))); statErr == nil {
+				err = fault.WithHint(err, "the file or folder that is here is added with: dsh plugin --profile %s add %s",
+					fault.ShellWord(opts.Name.String()), fault.ShellWord("./"+spec.Text))
+			}
+		}
+	}
+	return report, err
 }
 
 // Remove takes packages out of a profile.

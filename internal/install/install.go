@@ -211,6 +211,9 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 	if err := j.begin(); err != nil {
 		return nil, err
 	}
+	if j.Offline {
+		return nil, fault.Errorf(fault.Network, "update asks registries for newer versions, which --offline forbids")
+	}
 	all := j.dependencyNames()
 	for _, name := range names {
 		if !slices.Contains(all, name) {
@@ -348,6 +351,9 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	for _, w := range wishes {
 		if !validName(w.Name) {
 			return nil, fault.Errorf(fault.Package, "%s: %q in its dependencies is no package name", j.manifest.Path(), w.Name)
+		}
+		if _, err := ParseDependency(w.Name, w.Wanted, j.Dir); err != nil {
+			return nil, fault.WithHint(fmt.Errorf("%s: dependency %s: %w", j.manifest.Path(), w.Name, err), "%s takes it out", j.command("remove", w.Name))
 		}
 	}
 	r := &resolver{

@@ -7,6 +7,7 @@ import (
 
 	"dsh/internal/fault"
 	"dsh/internal/install/store"
+	"dsh/internal/npmrange"
 )
 
 // LockName is the lockfile's name in a profile.
@@ -49,6 +50,25 @@ type Lock struct {
 type Located struct {
 	*Package
 	Optional bool // nothing fails when it cannot be installed on this platform
+}
+
+// newest is the newest locked version of a registry package that a spec
+// allows, nil where there is none. A nil lock has none.
+func (l *Lock) newest(spec Spec) *Package {
+	if l == nil {
+		return nil
+	}
+	var best *Package
+	var bestVersion npmrange.Version
+	for _, n := range l.Nodes {
+		if n.Origin.Kind != Registry || n.Name != spec.Target || (spec.Wanted != "" && !(isRange(spec.Wanted) && satisfies(n.Version, spec.Wanted))) {
+			continue
+		}
+		if v, err := npmrange.ParseVersionLoose(n.Version); err == nil && (best == nil || bestVersion.Less(v)) {
+			best, bestVersion = n.Package, v
+		}
+	}
+	return best
 }
 
 // version is the package's, "" where there is none.

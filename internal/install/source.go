@@ -78,6 +78,9 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 
 func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error) {
 	if s.job.Offline {
+		if pkg := s.job.locked.newest(spec); pkg != nil {
+			return pkg, nil
+		}
 		return nil, fault.Errorf(fault.Network, "%s%s is not in the lockfile, and --offline asks no registry", spec.Target, wantedSuffix(spec.Wanted))
 	}
 	if s.job.Events.Resolving != nil {
