@@ -48,6 +48,7 @@ type peerProblem struct {
 
 func peerProblems(lock *Lock) []peerProblem {
 	var problems []peerProblem
+	seen := map[peerProblem]bool{} // one package may stand in several places
 	for _, at := range sortedKeys(lock.Nodes) {
 		n := lock.Nodes[at]
 		for _, peer := range sortedKeys(n.Peers) {
@@ -56,12 +57,14 @@ func peerProblems(lock *Lock) []peerProblem {
 				continue
 			}
 			found, ok := lock.lookUp(at, peer)
-			if !ok || !satisfies(found.Version, wanted) {
-				problems = append(problems, peerProblem{n.describe(), peer, wanted, found.version()})
+			p := peerProblem{n.describe(), peer, wanted, found.version()}
+			if (!ok || !satisfies(found.Version, wanted)) && !seen[p] {
+				seen[p] = true
+				problems = append(problems, p)
 			}
 		}
 	}
-	return slices.Compact(problems)
+	return problems
 }
 
 // lookUp finds a name as Node.js would from inside the package at a path, or
