@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Schema is the JSON Schema (2020-12) of the patch files that go over a tree.
+// Schema is a JSON Schema (2020-12) of the rows of a tree and of the patch
+// files over them.
 type Schema struct {
 	Document    []byte // indented by two spaces, with a newline at the end
 	Diagnostics []SchemaDiagnostic
@@ -63,13 +64,14 @@ const (
 	draft       = "https://json-schema.org/draft/2020-12/schema"
 )
 
-// Schema describes the patch files of the profile that composed to t. skipped
-// are lines about bundles that are missing from the tree. No plugin is run.
+// Schema describes the rows of the profile that composed to t, and the patch
+// files over them. skipped are lines about bundles that are missing from the
+// tree. No plugin is run.
 //
-// The definitions and the part under "x-cordis" have the names of the
-// reference launcher's schema dump. Other than there, the document itself
-// describes patch files, since these are what people edit; the composed rows
-// are "#/$defs/entryList".
+// The names in the document are those of the reference launcher's schema dump.
+// As there it describes lists of rows, so that a dump of the tree fits it; but
+// an item that names no plugin is taken for a patch, so that editors can hold
+// it against patch files. "#/$defs/patchList" knows patches only.
 func (t *Tree) Schema(profile string, find PluginSchema, skipped []string) Schema {
 	w := schemaWriter{find: find, plugins: map[string]*pluginConfig{}, ids: map[Value]*knownID{}, complete: len(skipped) == 0}
 	for _, line := range skipped {
@@ -282,209 +284,3 @@ func (w *schemaWriter) sumUp() {
 	}
 	w.warn("", "any config is accepted for plugins that would have to be run to know theirs: %s", names)
 }
-
-func (w *schemaWriter) document(profile string) Value {
-	defs := []pair{
-		{"loaderExpression", loaderExpression()},
-		{"entryMetadata", entryMetadata()},
-		{"entryList", listOf("entry")},
-		{"patchList", listOf("patch")},
-		{"unknownConfig", object("description", "Configuration that no schema describes.")},
-		{"includeConfig", includeConfig()},
-		{"includePatch", includePatch()},
-	}
-	defs = append(defs, w.configs...)
-	defs = append(defs, pair{"entry", w.entrySchema()}, pair{"patch", w.patchSchema()})
-	return object(
-		"$schema", draft,
-		"title", "Cordis configuration for profile "+profile,
-		"description", "A patch file: each item inserts rows or overrides keys of the row with its id.",
-		"$comment", "Written by dsh from the layers of the profile. Write it anew when bundles or rows change.",
-		"type", "array",
-		"items", reference("patch"),
-		"$defs", newMap(defs),
-		"x-cordis", w.report(profile),
-	)
-}
-
-func (w *schemaWriter) report(profile string) Value {
-	diagnostics := &List{}
-	for _, d := range w.diagnostics {
-		pairs := []pair{{"level", d.level()}}
-		if d.Path != "" {
-			pairs = append(pairs, pair{"path", d.Path})
-		}
-		diagnostics.Items = append(diagnostics.Items, newMap(append(pairs, pair{"message", d.Message})))
-	}
-	return object(
-		"profile", profile,
-		"complete", w.complete,
-		"entries", &List{Items: w.entries},
-		"diagnostics", diagnostics,
-		"patchSchema", definitions+"patchList",
-	)
-}
-
-// entrySchema describes rows: metadata, and a config that fits the plugin.
-func (w *schemaWriter) entrySchema() Value {
-	all := []Value{reference("entryMetadata")}
-	names := &List{}
-	for _, plugin := range w.order {
-		names.Items = append(names.Items, plugin.name)
-		if plugin.ref == "unknownConfig" {
-			continue
-		}
-		then := []any{"properties", object("config", config(plugin))}
-		if !plugin.optional {
-			then = append(then, "required", list("config"))
-		}
-		all = append(all, object(
-			"if", object("properties", object("name", object("const", plugin.name)), "required", list("name")),
-			"then", object(then...),
-		))
-	}
-	return object(
-		"description", "A row: one plugin instance.",
-		"properties", object("name", object("examples", names)),
-		"required", list("name"),
-		"allOf", &List{Items: all},
-	)
-}
-
-// patchSchema describes patches: an override of a row that is known needs a
-// config that fits one of the plugins which rows of that id have.
-func (w *schemaWriter) patchSchema() Value {
-	all := []Value{reference("includePatch")}
-	ids := &List{}
-	for _, known := range w.idOrder {
-		ids.Items = append(ids.Items, known.id)
-		described := func(p *pluginConfig) bool { return p.ref != "unknownConfig" }
-		if !slices.ContainsFunc(known.plugins, described) {
-			continue
-		}
-		names := list("")
-		for _, plugin := range known.plugins {
-			names.Items = append(names.Items, plugin.name)
-		}
-		all = append(all, object(
-			"if", object(
-				"properties", object("id", object("const", known.id), "name", object("enum", names)),
-				"required", list("id"),
-				"not", object("required", list("insert")),
-			),
-			"then", object("properties", object("config", config(known.plugins...))),
-		))
-	}
-	return object(
-		"description", "A patch: inserts rows, or overrides whole keys of the row with its id.",
-		"properties", object("id", object("examples", ids)),
-		"allOf", &List{Items: all},
-	)
-}
-
-// config is the config of a row that has one of the plugins.
-func config(plugins ...*pluginConfig) *Map {
-	var any []Value
-	optional, literal := false, true
-	for _, plugin := range plugins {
-		any = append(any, reference(plugin.ref))
-		optional = optional || plugin.optional
-		literal = literal && plugin.literal
-	}
-	if !literal {
-		any = append(any, reference("loaderExpression"))
-	}
-	if optional {
-		any = append(any, object("type", "null"))
-	}
-	return object("anyOf", &List{Items: any})
-}
-
-// expressionText recognises the text of an expression. A JSON Schema does not
-// see tags: to the language server of an editor, `!!js a.b` is the text "a.b".
-// Hence a text counts as an expression where it has a call, a member, an
-// operator or a quote in it, and plain words do not.
-const expressionText = "[(\\[{?!<>=&|+*%^~'\"`]|[\\w$]\\.[A-Za-z_$]|\\s[-/]\\s|^undefined$|^(typeof|void|new)\\s"
-
-func loaderExpression() Value {
-	return object(
-		"description", "A !!js expression: as the loader holds it, or the text that editors see.",
-		"anyOf", list(
-			object(
-				"type", "object",
-				"properties", object(exprKey, object("type", "string")),
-				"required", list(exprKey),
-				"additionalProperties", false,
-			),
-			object("type", "string", "pattern", expressionText),
-		),
-	)
-}
-
-func entryMetadata() Value {
-	text := object("type", "string")
-	flag := list("boolean", "null")
-	return object(
-		"type", "object",
-		"properties", object(
-			"id", object("type", list("string", "number"), "description", "How patches find the row."),
-			"name", object("type", "string", "description", "The plugin: a package, a path or a built-in name."),
-			"config", object("description", "What the plugin is given. A patch replaces it whole."),
-			"group", object("type", flag, "description", "The config holds rows, which patches can find."),
-			"disabled", object(
-				"description", "Switches the row off.",
-				"anyOf", list(object("type", flag), reference("loaderExpression")),
-			),
-			"inject", object(
-				"description", "Services that the row waits for.",
-				"anyOf", list(object("type", "array", "items", text), object("type", list("object", "null"))),
-			),
-			"intercept", object("type", list("object", "null"), "description", "Configuration of services for the row."),
-			"isolate", object(
-				"type", list("object", "null"),
-				"description", "Services of its own: true, or a name that rows share.",
-				"additionalProperties", object("type", list("boolean", "string", "null")),
-			),
-		),
-	)
-}
-
-func includeConfig() Value {
-	return object(
-		"description", "Rows from another file.",
-		"type", "object",
-		"properties", object(
-			"path", object("type", "string", "format", "path", "description", "The file."),
-			"initial", reference("entryList"),
-			"patches", object("type", "array", "items", reference("includePatch")),
-			"enableLogs", object("type", "boolean"),
-		),
-		"required", list("path"),
-	)
-}
-
-// includePatch is a patch of rows that are not known.
-func includePatch() Value {
-	return object(
-		"allOf", list(reference("entryMetadata")),
-		"properties", object("insert", reference("entryList")),
-		"anyOf", list(object("required", list("id")), object("required", list("insert"))),
-	)
-}
-
-func listOf(definition string) Value {
-	return object("type", "array", "items", reference(definition))
-}
-
-func reference(definition string) *Map { return object("$ref", definitions+definition) }
-
-// object is a mapping of keys and values that alternate.
-func object(keysAndValues ...any) *Map {
-	pairs := make([]pair, 0, len(keysAndValues)/2)
-	for i := 0; i+1 < len(keysAndValues); i += 2 {
-		pairs = append(pairs, pair{keysAndValues[i].(string), keysAndValues[i+1]})
-	}
-	return newMap(pairs)
-}
-
-func list(items ...Value) *List { return &List{Items: items} }
