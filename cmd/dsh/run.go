@@ -26,7 +26,32 @@ import (
 // run is the whole program: argv in, exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string) int {
 	getenv := lookup(environ)
-	u := ui.New(stdout, stderr, getenv)
+	out := &checkedWriter{Writer: stdout}
+	u := ui.New(out, stderr, getenv)
+	code := dispatch(ctx, u, args, environ, getenv)
+	if out.err != nil && code == 0 {
+		u.JSON = false
+		u.Fail(fmt.Errorf("write the output: %w", out.err))
+		code = fault.Other.ExitCode()
+	}
+	return code
+}
+
+// checkedWriter remembers that output was lost.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+func dispatch(ctx context.Context, u *ui.UI, args, environ []string, getenv func(string) string) int {
 	command, err := launch.Parse(args, getenv)
 	if err != nil {
 		return usageError(u, err)
@@ -36,9 +61,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, environ [
 	r := &runner{ui: u, args: args, environ: environ, getenv: getenv}
 	switch c := command.(type) {
 	case launch.Help:
-		fmt.Fprint(stdout, launch.HelpText(syntaxOf(r.commands())))
+		fmt.Fprint(u.Out, launch.HelpText(syntaxOf(r.commands())))
 	case launch.Version:
-		fmt.Fprintln(stdout, version())
+		fmt.Fprintln(u.Out, version())
 	case launch.Boot:
 		u.JSON = c.Global.JSON
 		return launcherCode(u, r.boot(ctx, c))

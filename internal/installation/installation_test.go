@@ -177,7 +177,7 @@ func TestOpenDirRefuses(t *testing.T) {
 		{"my dir", "my dir holds no installation: ", `pnpm --dir '` + filepath.Join(dir, "my dir") + `' add @deepseek-ai/dsh@0.1.0-rc.8`, fault.Environment},
 		{"gone", "gone holds no installation: ", "mkdir " + filepath.Join(dir, "gone") + " && pnpm --dir " + filepath.Join(dir, "gone") + " add @deepseek-ai/dsh@0.1.0-rc.8", fault.Environment},
 		{"version", "version of @deepseek-ai/dsh: ", "", fault.Package},
-		{"broken", "package.json: unexpected end of JSON input", "", fault.Package},
+		{"broken", "package.json:1:1: unexpected end of JSON input", "", fault.Package},
 	}
 	for _, test := range tests {
 		_, err := OpenDir(filepath.Join(dir, test.open))

@@ -48,12 +48,24 @@ func newPackage(dir string, files fs.FS) (Package, error) {
 	pkg.Manifest = bytes.TrimPrefix(text, []byte("\ufeff"))
 	var manifest map[string]json.RawMessage
 	if err := json.Unmarshal(pkg.Manifest, &manifest); err != nil {
-		return Package{}, fault.Errorf(fault.Package, "reading %s: %w", filepath.Join(dir, manifestFile), err)
+		return Package{}, manifestError(filepath.Join(dir, manifestFile), pkg.Manifest, err)
 	}
 	// Other types than strings are for npm to complain about.
 	_ = json.Unmarshal(manifest["name"], &pkg.Name)
 	_ = json.Unmarshal(manifest["version"], &pkg.Version)
 	return pkg, nil
+}
+
+// manifestError words what encoding/json says about a package.json.
+func manifestError(file string, text []byte, err error) error {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return fault.Errorf(fault.Package, "%s must hold a JSON object", file)
+	}
+	before := text[:min(max(int(syntax.Offset)-1, 0), len(text))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	return fault.Errorf(fault.Package, "%s:%d:%d: %w", file, line, column, err)
 }
 
 // EscapeError is a file that a package names outside its own root.
