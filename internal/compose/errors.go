@@ -40,14 +40,19 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string {
-	at := e.File
-	if e.Line > 0 {
-		at = fmt.Sprintf("%s:%d", at, e.Line)
+	return fmt.Sprintf("failed to parse %s %s: %s", e.Kind, place(e.File, e.Line, e.Column), e.Problem)
+}
+
+// place is file:line:column, without what is 0.
+func place(file string, line, column int) string {
+	switch {
+	case line == 0:
+		return file
+	case column == 0:
+		return fmt.Sprintf("%s:%d", file, line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", file, line, column)
 	}
-	if e.Column > 0 {
-		at = fmt.Sprintf("%s:%d", at, e.Column)
-	}
-	return fmt.Sprintf("failed to parse %s %s: %s", e.Kind, at, e.Problem)
 }
 
 // Hint is the remedy.
@@ -56,7 +61,8 @@ func (e *SyntaxError) Hint() string { return e.Remedy }
 // Class is fault.Composition.
 func (e *SyntaxError) Class() fault.Class { return fault.Composition }
 
-// ShapeError is a document that is not a list of patches.
+// ShapeError is a document that is not a list of patches. Line and Column are
+// 0 for a file that holds nothing.
 type ShapeError struct {
 	File         string
 	Kind         Kind
@@ -77,13 +83,14 @@ const (
 )
 
 func (e *ShapeError) Error() string {
+	at := place(e.File, e.Line, e.Column)
 	switch e.Fault {
 	case NotAMapping:
-		return fmt.Sprintf("%s entry %d in %s must be a mapping (a loader patch entry)", e.Kind, e.Entry, e.File)
+		return fmt.Sprintf("%s entry %d in %s must be a mapping (a loader patch entry)", e.Kind, e.Entry, at)
 	case InsertNotRows:
-		return fmt.Sprintf("%s entry %d in %s:%d:%d must insert a list of rows", e.Kind, e.Entry, e.File, e.Line, e.Column)
+		return fmt.Sprintf("%s entry %d in %s must insert a list of rows", e.Kind, e.Entry, at)
 	default:
-		return fmt.Sprintf("%s %s must be a top-level YAML array of loader patch entries", e.Kind, e.File)
+		return fmt.Sprintf("%s %s must be a top-level YAML array of loader patch entries", e.Kind, at)
 	}
 }
 

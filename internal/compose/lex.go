@@ -35,7 +35,7 @@ const (
 	tokDocument    // ---
 	tokDocumentEnd // ...
 	tokReserved    // @ or ` where a value begins
-	tokTab         // a tab in the indentation of a line
+	tokTab         // a tab in the indentation of a line, or behind a dash
 )
 
 type lexer struct {
@@ -94,15 +94,17 @@ func (l *lexer) blank(first bool) {
 		l.pos++
 	}
 	tab := bytes.IndexByte(l.text[start:l.pos], '\t')
-	if !first || tab < 0 {
+	if !first && len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].kind != tokDash || tab < 0 {
 		return
 	}
 	c, ok := l.peek(0)
 	switch {
 	case !ok || c == '\n' || c == '\r':
-		l.tabbed = append(l.tabbed, [2]int{start, l.pos})
+		if first {
+			l.tabbed = append(l.tabbed, [2]int{start, l.pos})
+		}
 	case c != '#' && l.flow == 0:
-		l.add(token{kind: tokTab, start: start + tab, end: l.pos, first: true})
+		l.add(token{kind: tokTab, start: start + tab, end: l.pos, first: first})
 	}
 }
 

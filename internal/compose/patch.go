@@ -60,11 +60,10 @@ func (src Source) syntaxError(err error) error {
 }
 
 func (src Source) notAList(doc document) error {
-	e := &ShapeError{File: src.File, Kind: src.Kind, Fault: NotAList, Line: doc.at[0], Column: doc.at[1]}
-	if doc.value == nil {
-		e.Remedy = "an empty layer is written []"
-	} else {
-		e.Remedy = "begin every patch with `- ` at the start of a line; an empty layer is written []"
+	e := &ShapeError{File: src.File, Kind: src.Kind, Fault: NotAList, Remedy: "an empty layer is written []"}
+	if doc.value != nil {
+		e.Line, e.Column = doc.at[0], doc.at[1]
+		e.Remedy = "begin every patch with `- ` at the start of a line; " + e.Remedy
 	}
 	return e
 }

@@ -42,9 +42,7 @@ func naiveCompose(layers []Layer) (rows []string, warnings []string, ok bool) {
 				n.apply(naiveCopy(patch.Map, copies).(*Map))
 			}
 		}
-		for _, w := range n.warnings[len(warnings):] {
-			warnings = append(warnings, w)
-		}
+		warnings = append(warnings, n.warnings[len(warnings):]...)
 		var now []string
 		for i, row := range n.root.Items {
 			text := n.json(row, 0)
