@@ -2,6 +2,7 @@ package staging
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -267,6 +268,9 @@ func TestDeathAtEveryCall(t *testing.T) {
 	}
 }
 
+// everyPair is for a machine with nothing else to do.
+var everyPair = flag.Bool("every-pair", false, "in TestDeathInRecovery let the first process die at every call, not at every fourth")
+
 // The process that recovers dies as well, at each of its calls.
 func TestDeathInRecovery(t *testing.T) {
 	for _, sc := range scenarios {
@@ -276,7 +280,11 @@ func TestDeathInRecovery(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			old, new, first, calls := sc.outcomes(t)
-			for at := first; at < calls; at++ {
+			step := 4
+			if *everyPair {
+				step = 1
+			}
+			for at := first; at < calls; at += step {
 				for second := 0; ; second++ {
 					home := sc.fresh(t)
 					s := &strike{mode: "dies", after: at}

@@ -130,7 +130,7 @@ func (c *change) forward() error {
 			return err
 		}
 	}
-	if err := c.removeEmptyScopes(); err != nil {
+	if err := c.removeEmptied(); err != nil {
 		return err
 	}
 	return c.syncTargets()
@@ -212,9 +212,8 @@ func (c *change) undoOp(o op) error {
 	if kept, err := c.exists(c.backup(o)); err != nil || !kept {
 		return err
 	}
-	// The scope directory of a removed package may have gone with it.
-	err = c.Mkdir(filepath.Dir(c.path(o)), 0o755)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	// The directories that held nothing else may have gone with it.
+	if err := c.mkdirAll(filepath.Dir(c.path(o))); err != nil {
 		return err
 	}
 	return c.Rename(c.backup(o), c.path(o))
@@ -262,18 +261,22 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// removeEmptyScopes removes the directories of npm scopes, as in
-// node_modules/@scope, whose last package went.
-func (c *change) removeEmptyScopes() error {
-	seen := map[string]bool{}
+// removeEmptied removes the directories whose last package went: those of npm
+// scopes, as in node_modules/@scope, and the node_modules of a package.
+func (c *change) removeEmptied() error {
 	for _, o := range c.Ops {
-		dir := filepath.Dir(c.path(o))
-		if o.Staged != "" || filepath.Base(dir)[0] != '@' || dir == c.dir || seen[dir] {
+		if o.Staged != "" {
 			continue
 		}
-		seen[dir] = true
-		if err := c.removeIfEmpty(dir); err != nil {
-			return err
+		for dir := filepath.Dir(c.path(o)); dir != c.dir; dir = filepath.Dir(dir) {
+			name := filepath.Base(dir)
+			nested := name == "node_modules" && filepath.Dir(dir) != c.dir
+			if name[0] != '@' && !nested {
+				break
+			}
+			if err := c.removeIfEmpty(dir); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -70,7 +70,7 @@ func ReplaceDir(ctx context.Context, place Place, build func(stage string) error
 	case is != seen:
 		err = &LostRace{place.Dir}
 	default:
-		r, err = d.replaceDir(ctx, place, build)
+		r, err = d.replaceDir(ctx, place, build, opts.Drop)
 	}
 	if rerr := lock.Release(); rerr != nil {
 		r.Warnings = append(r.Warnings, rerr.Error())
@@ -78,7 +78,7 @@ func ReplaceDir(ctx context.Context, place Place, build func(stage string) error
 	return r, err
 }
 
-func (d disk) replaceDir(ctx context.Context, place Place, build func(stage string) error) (r Replacement, err error) {
+func (d disk) replaceDir(ctx context.Context, place Place, build func(stage string) error, drop bool) (r Replacement, err error) {
 	fail := func(err error) (Replacement, error) {
 		return Replacement{}, fmt.Errorf("replacing profile directory %s: %w", place.Dir, err)
 	}
@@ -113,9 +113,13 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 		tidy = errors.Join(tidy, lerr)
 	} else {
 		tidy = errors.Join(tidy, d.removeStage(root))
-		var more []string
-		r.Kept, more = d.keepIfThere(place, c.backup(c.Ops[0]))
-		c.warnings = append(c.warnings, more...)
+		if backup := c.backup(c.Ops[0]); drop {
+			tidy = errors.Join(tidy, d.RemoveAll(backup))
+		} else {
+			var more []string
+			r.Kept, more = d.keepIfThere(place, backup)
+			c.warnings = append(c.warnings, more...)
+		}
 	}
 	if tidy != nil {
 		c.warnings = append(c.warnings, fmt.Sprintf("tidying up: %v", tidy))

@@ -1,26 +1,51 @@
 package staging
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
-// TempDir makes an empty directory in parent, which is made too, for content
+// TempDir makes an empty directory below parent, which is made too, for content
 // that [Publish] then moves to its name. Plain calls of package os may write
-// into it; the caller removes it when something fails.
-func TempDir(parent string) (string, error) {
+// into it. It is locked until remove takes it away with all that is left in it;
+// what a dead process left in parent is taken away first.
+func TempDir(parent string) (dir string, remove func() error, err error) {
 	return disk{OS}.tempDir(parent)
 }
 
-func (d disk) tempDir(parent string) (string, error) {
+func (d disk) tempDir(parent string) (dir string, remove func() error, err error) {
+	fail := func(err error) (string, func() error, error) {
+		return "", nil, fmt.Errorf("making a temporary directory: %w", err)
+	}
 	if err := d.mkdirAll(parent); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	dir := filepath.Join(parent, tempMark+random())
+	entries, err := d.ReadDir(parent)
+	if err != nil {
+		return fail(err)
+	}
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), tempMark); ok && isRandom(rest) && e.IsDir() {
+			// One that cannot be removed does no harm.
+			_ = d.sweepStage(filepath.Join(parent, e.Name()))
+		}
+	}
+	root := filepath.Join(parent, tempMark+random())
+	if err := d.Mkdir(root, 0o755); err != nil {
+		return fail(err)
+	}
+	release, err := d.TryLock(filepath.Join(root, "lock"), nil)
+	if err != nil {
+		return fail(errors.Join(err, d.removeStage(root)))
+	}
+	remove = func() error { return errors.Join(release(), d.removeStage(root)) }
+	dir = filepath.Join(root, "new")
 	if err := d.Mkdir(dir, 0o755); err != nil {
-		return "", fmt.Errorf("making a temporary directory: %w", err)
+		return fail(errors.Join(err, remove()))
 	}
-	return dir, nil
+	return dir, remove, nil
 }
 
 // Publish renames tmp, a file or directory, to final. If something is there

@@ -19,6 +19,13 @@ type Options struct {
 	FS      FS           // nil is [OS]
 	Command string       // what the user runs, for others who wait for us
 	Waiting func(Holder) // called once when somebody else has the lock
+
+	// Make makes what [Begin] needs to be there. It is called with the lock
+	// held and earlier changes finished, so that the profile that it makes, or
+	// finds, is the one that the transaction is about.
+	Make func() error
+	// Drop tells [ReplaceDir] that the previous directory is not worth keeping.
+	Drop bool
 }
 
 func (o Options) disk() disk {
@@ -67,15 +74,15 @@ func (e *ChangedError) Hint() string {
 }
 
 // Begin locks the profile, finishes what an earlier process left, and makes a
-// fresh staging directory beside the profile, which has to exist. Waiting for
-// the lock ends with ctx, as [Acquire] says.
+// fresh staging directory beside the profile, which has to exist or to be made
+// by opts.Make. Waiting for the lock ends with ctx, as [Acquire] says.
 func Begin(ctx context.Context, place Place, opts Options) (*Tx, error) {
 	d := opts.disk()
 	lock, err := d.acquire(ctx, filepath.Join(place.State, "lock"), opts.Command, opts.Waiting)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := d.begin(place)
+	tx, err := d.begin(place, opts.Make)
 	if err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
@@ -83,7 +90,7 @@ func Begin(ctx context.Context, place Place, opts Options) (*Tx, error) {
 	return tx, nil
 }
 
-func (d disk) begin(place Place) (*Tx, error) {
+func (d disk) begin(place Place, makeProfile func() error) (*Tx, error) {
 	place, err := place.resolved(d)
 	if err != nil {
 		return nil, err
@@ -91,6 +98,11 @@ func (d disk) begin(place Place) (*Tx, error) {
 	warnings, err := d.recover(place)
 	if err != nil {
 		return nil, err
+	}
+	if makeProfile != nil {
+		if err := makeProfile(); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := d.Lstat(place.Dir); err != nil {
 		return nil, fmt.Errorf("opening profile directory: %w", err)
