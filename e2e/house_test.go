@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/install/store":    {"internal/fault", "internal/staging"},
 	"internal/stack":            {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile"},
 	"internal/action": {
-		"internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
+		"bundles", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging",
 	},
 	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},

@@ -69,7 +69,7 @@ var ignoredFlags = []struct {
 	{"w", false, ""},
 	{"ignore-workspace", false, ""},
 	{"prefer-offline", false, "packages in the store are never fetched again anyway"},
-	{"force", false, "a damaged package is laid out anew by dsh plugin install"},
+	{"force", false, "packages that are missing are laid out anew anyway"},
 	{"silent", false, ""},
 	{"s", false, ""},
 	{"reporter", true, "use --json for output that programs read"},

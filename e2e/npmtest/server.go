@@ -33,7 +33,8 @@ func New(dir string) (*Server, error) {
 	if err := s.Reload(); err != nil {
 		return nil, err
 	}
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http.Start()
 	return s, nil
 }
 

@@ -37,7 +37,7 @@ type Report struct {
 
 // Add installs packages into a profile, which is made when it is missing.
 func Add(ctx context.Context, env Env, opts PluginOptions, specs []install.Spec, add install.AddOptions) (*Report, error) {
-	report, err := change(ctx, env, opts, profile.OpenOrCreate, func(j *install.Job) (*install.Result, error) { return j.Add(ctx, specs, add) })
+	report, err := change(ctx, env, opts, true, func(j *install.Job) (*install.Result, error) { return j.Add(ctx, specs, add) })
 	if unknown, ok := errors.AsType[*registry.NotFoundError](err); ok {
 		for _, spec := range specs {
 			if spec.Target != unknown.Name {
@@ -54,37 +54,49 @@ func Add(ctx context.Context, env Env, opts PluginOptions, specs []install.Spec,
 
 // Remove takes packages out of a profile.
 func Remove(ctx context.Context, env Env, opts PluginOptions, names []string) (*Report, error) {
-	return change(ctx, env, opts, profile.Open, func(j *install.Job) (*install.Result, error) { return j.Remove(ctx, names) })
+	return change(ctx, env, opts, false, func(j *install.Job) (*install.Result, error) { return j.Remove(ctx, names) })
 }
 
 // Install makes a profile's node_modules what its manifest and lockfile say.
 func Install(ctx context.Context, env Env, opts PluginOptions, frozen bool) (*Report, error) {
-	return change(ctx, env, opts, profile.OpenOrCreate, func(j *install.Job) (*install.Result, error) { return j.Install(ctx, frozen) })
+	return change(ctx, env, opts, true, func(j *install.Job) (*install.Result, error) { return j.Install(ctx, frozen) })
 }
 
 // Update resolves packages of a profile anew: the named ones, or all.
 func Update(ctx context.Context, env Env, opts PluginOptions, names []string, latest bool) (*Report, error) {
-	return change(ctx, env, opts, profile.Open, func(j *install.Job) (*install.Result, error) { return j.Update(ctx, names, latest) })
+	return change(ctx, env, opts, false, func(j *install.Job) (*install.Result, error) { return j.Update(ctx, names, latest) })
 }
 
-// openProfile is how a command gets at its profile: profile.OpenOrCreate where
-// it brings something in, else profile.Open.
-type openProfile func(profile.Home, profile.Name) (*profile.Profile, error)
-
 // change runs one job in a transaction over the profile. When it fails, the
-// profile is as it was before, also when it was not there at all.
-func change(ctx context.Context, env Env, opts PluginOptions, open openProfile, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
-	p, err := open(env.Home, opts.Name)
+// profile is as it was before, also when it was not there at all. makes says
+// that the profile is made when it is missing.
+func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
+	if !makes {
+		// A profile that is not there has nothing to change; Open says so.
+		if _, err := profile.OpenForReading(env.Home, opts.Name); err != nil {
+			return nil, err
+		}
+	}
+	var p *profile.Profile
+	options := env.options()
+	options.Make = func() (err error) {
+		p, err = profile.OpenOrCreate(env.Home, opts.Name)
+		return err
+	}
+	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
+		return nil, err
+	}
+	tx, err := staging.Begin(ctx, env.place(opts.Name), options)
 	if err != nil {
 		return nil, err
 	}
-	if p.Created {
-		defer func() {
-			if err != nil {
-				err = errors.Join(err, profile.Discard(p))
-			}
-		}()
-	}
+	defer func() {
+		if err != nil {
+			// While the lock is still held: who waits for it makes the profile.
+			err = errors.Join(err, profile.Discard(p))
+		}
+		err = errors.Join(err, tx.Rollback())
+	}()
 	config, err := registryConfig(env, opts, p.Dir)
 	if err != nil {
 		return nil, err
@@ -94,17 +106,13 @@ func change(ctx context.Context, env Env, opts PluginOptions, open openProfile, 
 		return nil, err
 	}
 	defer client.Close()
-
-	tx, err := staging.Begin(ctx, env.place(opts.Name), env.options())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	packages := store.Open(env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
 	job := &install.Job{
 		Profile:  opts.Name.String(),
 		Dir:      p.Dir,
 		Tx:       tx,
-		Store:    store.Open(env.Home.StoreDir()),
+		Store:    packages,
 		Registry: client,
 		Offline:  opts.Offline,
 		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },

@@ -31,9 +31,13 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 	if opts.Implied && inUse(place.Dir) {
 		return Replaced{}, &inUseError{opts.Name.String(), opts.Template}
 	}
+	options := env.options()
+	// A fresh copy that is replaced by a fresh copy would only push out what
+	// somebody may want back.
+	options.Drop = profile.IsFresh(place.Dir, opts.Name)
 	done, err := staging.ReplaceDir(ctx, place, func(stage string) error {
 		return profile.Write(stage, opts.Name, tmpl)
-	}, env.options())
+	}, options)
 	if err != nil {
 		return Replaced{}, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/go-getter/v2"
 
 	"dsh/internal/fault"
-	"dsh/internal/staging"
 )
 
 // maxDownload bounds an archive that is fetched by its address, in bytes.
@@ -136,14 +135,4 @@ func (s *statusRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 		s.code = resp.StatusCode
 	}
 	return resp, err
-}
-
-// tempDir is a directory for one download under the store's, and how to take
-// it away.
-func tempDir(parent string) (dir string, remove func(), err error) {
-	if err := staging.MkdirAll(parent); err != nil {
-		return "", nil, err
-	}
-	dir, err = staging.TempDir(parent)
-	return dir, func() { staging.RemoveAll(dir) }, err
 }

@@ -31,6 +31,9 @@ func parsePackageJSON(where string, text []byte) (packageJSON, error) {
 	return nil, fault.Errorf(fault.Package, "%s/package.json must hold a JSON object", where)
 }
 
+// noVersion stands for the version of a package that names none.
+const noVersion = "0.0.0"
+
 // text is a field that is a string, "" when it is none.
 func (p packageJSON) text(key string) string {
 	var s string
@@ -56,7 +59,7 @@ func (p packageJSON) resolved(where string) (*Package, error) {
 		Bin:          programs(name, p["bin"]),
 	}
 	if pkg.Version == "" {
-		pkg.Version = "0.0.0"
+		pkg.Version = noVersion
 	}
 	var meta map[string]struct{ Optional bool }
 	if json.Unmarshal(p["peerDependenciesMeta"], &meta) == nil {

@@ -30,7 +30,11 @@ func onDisk(dir, name string) installed {
 	if err != nil {
 		return installed{there: true, dir: at}
 	}
-	return installed{version: p.text("version"), bundle: p.isBundle(), there: true, dir: at}
+	version := p.text("version")
+	if version == "" {
+		version = noVersion
+	}
+	return installed{version: version, bundle: p.isBundle(), there: true, dir: at}
 }
 
 // staged reads what will be installed for a dependency of the profile.

@@ -222,11 +222,10 @@ func (s *sources) fromAddress(ctx context.Context, address string, want store.In
 	if s.job.Offline {
 		return store.Entry{}, fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", shown(address))
 	}
-	dir, remove, err := tempDir(s.job.Store.Dir())
+	dir, err := s.job.Store.TempDir()
 	if err != nil {
 		return store.Entry{}, err
 	}
-	defer remove()
 	file, err := download(ctx, s.job.Registry.HTTP(), address, dir)
 	if err != nil {
 		return store.Entry{}, err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,6 +28,7 @@ const treeMarker = ".dsh-tree"
 // directory, the link to a local folder, or a directory of program links.
 type item struct {
 	id    string // two items with one id have one content
+	link  string // the target, for a link
 	build func(dst string) error
 }
 
@@ -49,10 +51,10 @@ func (t *tree) items() map[string]item {
 		n := t.lock.Nodes[at]
 		if n.Origin.Kind == Link {
 			target := nativePlace(t.dir, n.Origin.Place)
-			items[at] = item{"link " + target, func(dst string) error { return staging.OS.Symlink(target, dst) }}
+			items[at] = item{"link " + target, target, func(dst string) error { return staging.OS.Symlink(target, dst) }}
 		} else {
 			entry := t.entries[n.Integrity]
-			items[at] = item{n.Integrity.String(), entry.Link}
+			items[at] = item{id: n.Integrity.String(), build: entry.Link}
 		}
 		t.addBins(bins, at, n.Package)
 	}
@@ -119,7 +121,7 @@ func binItem(programs map[string]program) item {
 	for _, name := range sortedKeys(programs) {
 		fmt.Fprintf(&id, "%s=%s\n", name, programs[name].target)
 	}
-	return item{id.String(), func(dst string) error {
+	return item{id: id.String(), build: func(dst string) error {
 		if err := os.Mkdir(dst, 0o755); err != nil {
 			return err
 		}
@@ -161,6 +163,9 @@ func readPresent(dir string) (present, error) {
 	found, err := os.ReadDir(modules)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(found) == 0) {
 		return present{absent: true}, nil
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return present{foreign: "somebody, as a file,"}, nil
 	}
 	if err != nil {
 		return present{}, err
@@ -228,7 +233,7 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 	changed := map[string]bool{}
 	for at, w := range want {
 		o, had := old[at]
-		if had && o.id == w.id && exists(t.dir, at) {
+		if had && o.id == w.id && w.stands(t.dir, at) {
 			continue
 		}
 		changed[at] = true
@@ -329,6 +334,17 @@ func buildAll(ctx context.Context, items map[string]item, paths []string, place 
 		})
 	}
 	return group.Wait()
+}
+
+// stands reports whether an item is at its place, as far as a look tells.
+func (i item) stands(dir, at string) bool {
+	file := filepath.Join(dir, filepath.FromSlash(at))
+	if i.link != "" {
+		target, err := os.Readlink(file)
+		return err == nil && target == i.link
+	}
+	info, err := os.Lstat(file)
+	return err == nil && info.IsDir()
 }
 
 func exists(dir, at string) bool {

@@ -107,19 +107,12 @@ func (d disk) newStage(dir string) (root string, release func() error, err error
 // removeStage removes a staging directory that nobody has locked. The lock
 // goes last, for without it a directory is not known to be ours.
 func (d disk) removeStage(root string) error {
-	entries, err := d.ReadDir(root)
+	err := d.emptyStage(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
-	}
-	for _, e := range entries {
-		if e.Name() != "lock" {
-			if err := d.RemoveAll(filepath.Join(root, e.Name())); err != nil {
-				return err
-			}
-		}
 	}
 	if err := d.Remove(filepath.Join(root, "lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -144,8 +137,27 @@ func (d disk) sweepStage(root string) error {
 	if err != nil {
 		return err
 	}
-	if err := release(); err != nil {
+	// Emptied while the lock is held: somebody who is just making the directory
+	// fills it only once he has the lock.
+	if err := errors.Join(d.emptyStage(root), release()); err != nil {
 		return err
 	}
 	return d.removeStage(root)
+}
+
+// emptyStage removes everything but the lock.
+func (d disk) emptyStage(root string) error {
+	entries, err := d.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == "lock" {
+			continue
+		}
+		if err := d.RemoveAll(filepath.Join(root, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }

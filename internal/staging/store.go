@@ -32,18 +32,27 @@ func (d disk) tempDir(parent string) (dir string, remove func() error, err error
 			_ = d.sweepStage(filepath.Join(parent, e.Name()))
 		}
 	}
-	root := filepath.Join(parent, tempMark+random())
+	// Another process may sweep the directory away before its lock is held.
+	for range 10 {
+		if dir, remove, err = d.newTemp(filepath.Join(parent, tempMark+random())); err == nil {
+			return dir, remove, nil
+		}
+	}
+	return fail(err)
+}
+
+func (d disk) newTemp(root string) (dir string, remove func() error, err error) {
 	if err := d.Mkdir(root, 0o755); err != nil {
-		return fail(err)
+		return "", nil, err
 	}
 	release, err := d.TryLock(filepath.Join(root, "lock"), nil)
 	if err != nil {
-		return fail(errors.Join(err, d.removeStage(root)))
+		return "", nil, errors.Join(err, d.removeStage(root))
 	}
 	remove = func() error { return errors.Join(release(), d.removeStage(root)) }
 	dir = filepath.Join(root, "new")
 	if err := d.Mkdir(dir, 0o755); err != nil {
-		return fail(errors.Join(err, remove()))
+		return "", nil, errors.Join(err, remove())
 	}
 	return dir, remove, nil
 }

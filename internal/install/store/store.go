@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"dsh/internal/staging"
 )
@@ -24,10 +26,58 @@ import (
 // files/ and its listing in index. Both are made in a temporary directory,
 // the index last, and appear with one rename, so that an entry with an index
 // is whole.
-type Store struct{ dir string }
+//
+// A store is closed after use. It is safe for several goroutines, and for
+// several processes at once.
+type Store struct {
+	dir  string
+	temp func() (temp, error)
+	next atomic.Int64 // numbers the contents that are being made
+	made atomic.Bool  // temp was called
+}
+
+// temp is the directory in which the contents of one process are made.
+type temp struct {
+	dir    string
+	remove func() error
+}
 
 // Open names the store; the directory is made when the first entry is.
-func Open(dir string) *Store { return &Store{dir: dir} }
+func Open(dir string) *Store {
+	s := &Store{dir: dir}
+	s.temp = sync.OnceValues(func() (temp, error) {
+		s.made.Store(true)
+		dir, remove, err := staging.TempDir(dir)
+		if err != nil {
+			return temp{}, fmt.Errorf("open the package store: %w", err)
+		}
+		return temp{dir, remove}, nil
+	})
+	return s
+}
+
+// Close takes the temporary directory away, if there is one.
+func (s *Store) Close() error {
+	if !s.made.Load() {
+		return nil
+	}
+	t, err := s.temp()
+	if err != nil {
+		return nil // it was never made
+	}
+	return t.remove()
+}
+
+// TempDir is a new empty directory for a download, which goes with the store's
+// Close at the latest.
+func (s *Store) TempDir() (string, error) {
+	t, err := s.temp()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(t.dir, strconv.FormatInt(s.next.Add(1), 10))
+	return dir, os.Mkdir(dir, 0o755)
+}
 
 // Dir is the store's directory.
 func (s *Store) Dir() string { return s.dir }
@@ -100,12 +150,9 @@ func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
 // build runs fill on an empty content directory in a temporary place of the
 // store and publishes what it made. Nothing is left of a content that failed.
 func (s *Store) build(fill func(root *os.Root) (Integrity, []File, error)) (entry Entry, err error) {
-	if err := staging.MkdirAll(s.dir); err != nil {
-		return Entry{}, fmt.Errorf("open the package store: %w", err)
-	}
-	tmp, err := staging.TempDir(s.dir)
+	tmp, err := s.TempDir()
 	if err != nil {
-		return Entry{}, fmt.Errorf("open the package store: %w", err)
+		return Entry{}, err
 	}
 	published := false
 	defer func() {

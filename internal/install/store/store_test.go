@@ -60,9 +60,12 @@ func add(t testing.TB, s *Store, archive []byte, want Integrity) (Entry, error) 
 	return s.AddTarball(context.Background(), bytes.NewReader(archive), want)
 }
 
-// nothingLeft fails when a failed addition left anything behind.
+// nothingLeft closes the store and fails when a failed addition left anything.
 func nothingLeft(t *testing.T, s *Store) {
 	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 	err := filepath.WalkDir(s.Dir(), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && path != s.Dir() {
 			t.Errorf("left behind: %s", path)
@@ -188,6 +191,7 @@ func TestMismatch(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"whole": archive, "broken": archive[:20], "with more behind it": append(bytes.Clone(archive), "more"...),
 	} {
+		s := Open(s.Dir())
 		_, err := add(t, s, content, want)
 		mismatch, ok := errors.AsType[*MismatchError](err)
 		if !ok {
