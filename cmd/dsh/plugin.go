@@ -282,6 +282,10 @@ func changeLine(c install.Change) string {
 		fmt.Fprintf(&b, "left out %s %s: it does not run on this machine", c.Name, c.Version)
 		return b.String()
 	case install.Updated:
+		if c.Before == c.Version {
+			fmt.Fprintf(&b, "updated %s %s", c.Name, c.Version)
+			break
+		}
 		fmt.Fprintf(&b, "updated %s %s → %s", c.Name, c.Before, c.Version)
 	case install.Removed:
 		fmt.Fprintf(&b, "removed %s %s", c.Name, c.Before)

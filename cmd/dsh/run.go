@@ -29,10 +29,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, environ [
 	out := &checkedWriter{Writer: stdout}
 	u := ui.New(out, stderr, getenv)
 	code := dispatch(ctx, u, args, environ, getenv)
-	if out.err != nil && code == 0 {
-		u.JSON = false
+	if out.err != nil {
+		u.JSON = false // there is nobody to read it
 		u.Fail(fmt.Errorf("write the output: %w", out.err))
-		code = fault.Other.ExitCode()
+		code = max(code, fault.Other.ExitCode())
 	}
 	return code
 }

@@ -71,8 +71,8 @@ func Update(ctx context.Context, env Env, opts PluginOptions, names []string, la
 // profile is as it was before, also when it was not there at all. makes says
 // that the profile is made when it is missing.
 func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
-	if !makes {
-		// A profile that is not there has nothing to change; Open says so.
+	// What is wrong with the profile is said before anything is touched.
+	if _, statErr := os.Stat(filepath.Join(env.Home.ProfileDir(opts.Name), "package.json")); statErr == nil || !makes {
 		if _, err := profile.OpenForReading(env.Home, opts.Name); err != nil {
 			return nil, err
 		}

@@ -31,6 +31,9 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 	if opts.Implied && inUse(place.Dir) {
 		return Replaced{}, &inUseError{opts.Name.String(), opts.Template}
 	}
+	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
+		return Replaced{}, err
+	}
 	options := env.options()
 	// A fresh copy that is replaced by a fresh copy would only push out what
 	// somebody may want back.

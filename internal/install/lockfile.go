@@ -52,6 +52,15 @@ type Located struct {
 	Optional bool // nothing fails when it cannot be installed on this platform
 }
 
+// at is the package at a path. A nil lock has none.
+func (l *Lock) at(path string) (Located, bool) {
+	if l == nil {
+		return Located{}, false
+	}
+	n, ok := l.Nodes[path]
+	return n, ok
+}
+
 // newest is the newest locked version of a registry package that a spec
 // allows, nil where there is none. A nil lock has none.
 func (l *Lock) newest(spec Spec) *Package {

@@ -78,6 +78,9 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
+		if locked, ok := j.locked.at("node_modules/" + name); ok && !before.there {
+			before.version = locked.Version
+		}
 		spec, kind, depends := j.manifest.Dependency(name)
 		listed := slices.Contains(bundles, name)
 		layer := now.bundle && depends && kind == profile.Dependencies
