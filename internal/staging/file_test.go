@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -225,11 +226,36 @@ func TestMkdirAll(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	var slept time.Duration
-	calls := 0
-	err := retry(func(d time.Duration) { slept += d }, func() error { calls++; return fs.ErrNotExist })
-	if !errors.Is(err, fs.ErrNotExist) || calls != 1 || slept != 0 {
-		t.Errorf("a lasting error: %v after %d calls and %v", err, calls, slept)
+	busy := syscall.EBUSY
+	tests := map[string]struct {
+		errs  []error // of the calls; the last one stays
+		want  error
+		calls int // 0 is until two seconds have passed
+	}{
+		"at once":       {[]error{nil}, nil, 1},
+		"a lasting one": {[]error{fs.ErrNotExist}, fs.ErrNotExist, 1},
+		"passes":        {[]error{busy, busy, nil}, nil, 3},
+		"turns":         {[]error{busy, fs.ErrNotExist}, fs.ErrNotExist, 2},
+		"stays":         {[]error{busy}, busy, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var slept time.Duration
+			calls := 0
+			err := retry(func(err error) bool { return errors.Is(err, busy) }, func(d time.Duration) { slept += d }, func() error {
+				calls++
+				return test.errs[min(calls, len(test.errs))-1]
+			})
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if test.calls != 0 && calls != test.calls {
+				t.Errorf("%d calls, want %d", calls, test.calls)
+			}
+			if test.calls == 0 && (slept < time.Second || slept > 2*time.Second) {
+				t.Errorf("gave up after %v", slept)
+			}
+		})
 	}
 }
 
@@ -250,5 +276,71 @@ func TestRemoveAllReadOnly(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{}, tree(t, dir)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// One call fails, or the process dies there: the file is old or new, and only
+// death leaves a temporary file.
+func TestFileFaults(t *testing.T) {
+	type write func(d disk, path string) error
+	tests := map[string]struct {
+		old string // "" is no file
+		do  write
+	}{
+		"replace": {"old", func(d disk, path string) error { return d.writeFile(path, []byte("new"), 0o600) }},
+		"make":    {"", func(d disk, path string) error { return d.writeFile(path, []byte("new"), 0o600) }},
+		"create": {"", func(d disk, path string) error {
+			_, err := d.createFile(path, []byte("new"), 0o600)
+			return err
+		}},
+		"change": {"old", func(d disk, path string) error {
+			_, err := d.writeFileIfChanged(path, []byte("new"), 0o600)
+			return err
+		}},
+	}
+	for name, test := range tests {
+		for _, mode := range []string{"EIO", "ENOSPC", "EACCES", "dies"} {
+			t.Run(name+" "+mode, func(t *testing.T) {
+				for at := 0; ; at++ {
+					dir := t.TempDir()
+					if test.old != "" {
+						put(t, dir+"/f", test.old, 0o600)
+					}
+					before := tree(t, dir)
+					after := map[string]string{"f": "-rw------- new"}
+					s := &strike{mode: mode, after: at}
+					_, err, dead := s.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
+						return nil, test.do(disk{fsys}, filepath.Join(home, "f"))
+					}}, dir)
+					if s.struck == "" { // all calls went well
+						if diff := cmp.Diff(after, tree(t, dir)); diff != "" || err != nil || at < 5 {
+							t.Errorf("unhurt, after %d calls: %v %s", at, err, diff)
+						}
+						return
+					}
+					got := tree(t, dir)
+					if dead {
+						for path := range got {
+							if strings.HasPrefix(path, tempMark) {
+								delete(got, path)
+							}
+						}
+						oldOrNew(t, s.struck, before, after, got)
+						continue
+					}
+					// The one call that comes after the rename.
+					if synced := strings.HasPrefix(s.struck, "SyncDir"); synced {
+						before = after
+					}
+					// Reading the old content may fail without harm.
+					if err == nil && name == "change" && cmp.Equal(got, after) {
+						continue
+					}
+					if diff := cmp.Diff(before, got); diff != "" || err == nil {
+						t.Errorf("%s fails: error %v %s", s.struck, err, diff)
+					}
+				}
+			})
+		}
 	}
 }

@@ -95,7 +95,7 @@ func (osFS) Create(path string, perm fs.FileMode) (File, error) {
 }
 
 func (osFS) Rename(oldpath, newpath string) error {
-	return retry(time.Sleep, func() error { return os.Rename(oldpath, newpath) })
+	return retry(ephemeral, time.Sleep, func() error { return os.Rename(oldpath, newpath) })
 }
 
 func (osFS) RenameNew(oldpath, newpath string) error {
@@ -111,7 +111,7 @@ func (osFS) RenameNew(oldpath, newpath string) error {
 		// A hard link is refused where something stands, by every system.
 		err := os.Link(oldpath, newpath)
 		if err == nil {
-			return retry(time.Sleep, func() error { return os.Remove(oldpath) })
+			return retry(ephemeral, time.Sleep, func() error { return os.Remove(oldpath) })
 		}
 		if !cannotLink(err) {
 			return err
@@ -122,15 +122,15 @@ func (osFS) RenameNew(oldpath, newpath string) error {
 	if _, err := os.Lstat(newpath); err == nil {
 		return &os.LinkError{Op: "rename", Old: oldpath, New: newpath, Err: fs.ErrExist}
 	}
-	return retry(time.Sleep, func() error { return os.Rename(oldpath, newpath) })
+	return retry(ephemeral, time.Sleep, func() error { return os.Rename(oldpath, newpath) })
 }
 
 func (osFS) Remove(path string) error {
-	return retry(time.Sleep, func() error { return os.Remove(path) })
+	return retry(ephemeral, time.Sleep, func() error { return os.Remove(path) })
 }
 
 func (osFS) RemoveAll(path string) error {
-	return retry(time.Sleep, func() error {
+	return retry(ephemeral, time.Sleep, func() error {
 		err := os.RemoveAll(path)
 		if !errors.Is(err, fs.ErrPermission) {
 			return err
@@ -157,13 +157,13 @@ func makeWritable(root string) {
 }
 
 // retry calls f again, for at most two seconds, while its error is one that
-// goes away by itself on this system.
-func retry(sleep func(time.Duration), f func() error) error {
+// passes by itself.
+func retry(passes func(error) bool, sleep func(time.Duration), f func() error) error {
 	const longest = 2 * time.Second
 	wait, waited := 5*time.Millisecond, time.Duration(0)
 	for {
 		err := f()
-		if err == nil || !ephemeral(err) || waited+wait > longest {
+		if err == nil || !passes(err) || waited+wait > longest {
 			return err
 		}
 		sleep(wait)

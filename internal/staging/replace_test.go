@@ -311,10 +311,12 @@ func TestReplaceDirRace(t *testing.T) {
 			errs := make([]error, n)
 			for i := range n {
 				done.Go(func() {
-					var once sync.Once
+					ready := sync.OnceFunc(barrier.Done)
+					defer ready() // whoever fails before must not be waited for
 					_, errs[i] = replaceWith(t, home, hooked{OS, func(op, path string) error {
 						if op == "TryLock" {
-							once.Do(func() { barrier.Done(); barrier.Wait() })
+							ready()
+							barrier.Wait()
 						}
 						return nil
 					}}, strconv.Itoa(i))
@@ -348,17 +350,21 @@ func TestReplaceDirRace(t *testing.T) {
 func TestReplaceDirRaceWithoutLock(t *testing.T) {
 	home := newHome(t)
 	places := []Place{placeIn(home), {placeIn(home).Dir, filepath.Join(home, "state", "other")}}
+	var preparing sync.Mutex // each is ready at the rename before the other begins
 	var barrier, done sync.WaitGroup
 	barrier.Add(len(places))
 	errs := make([]error, len(places))
 	for i, place := range places {
 		done.Go(func() {
-			var once sync.Once
+			preparing.Lock()
+			ready := sync.OnceFunc(func() { preparing.Unlock(); barrier.Done() })
+			defer ready() // whoever fails before the rename must not be waited for
 			_, errs[i] = ReplaceDir(t.Context(), place, func(stage string) error {
 				return WriteFile(filepath.Join(stage, "package.json"), []byte(strconv.Itoa(i)), 0o644)
 			}, Options{FS: hooked{OS, func(op, path string) error {
 				if op == "Rename" && strings.Contains(path, backupMark) {
-					once.Do(func() { barrier.Done(); barrier.Wait() })
+					ready()
+					barrier.Wait()
 				}
 				return nil
 			}}})

@@ -1,0 +1,139 @@
+package staging
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLink(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir+"/src", "content", 0o755)
+	must(t, Link(dir+"/src", dir+"/linked"))
+	a, err := os.Stat(dir + "/src")
+	must(t, err)
+	b, err := os.Stat(dir + "/linked")
+	must(t, err)
+	if !os.SameFile(a, b) {
+		t.Error("it is a copy where a link would do")
+	}
+	if err := Link(dir+"/src", dir+"/linked"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a file: %v", err)
+	}
+	if err := Link(dir+"/none", dir+"/x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of nothing: %v", err)
+	}
+}
+
+func TestLinkCopies(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"other filesystem": syscall.EXDEV, "none allowed": syscall.EPERM, "too many": syscall.EMLINK, "none here": syscall.ENOTSUP,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir+"/src", "content", 0o755)
+			refuse := func(op, path string) error {
+				if op == "Link" {
+					return &os.LinkError{Op: "link", Err: refusal}
+				}
+				return nil
+			}
+			must(t, disk{hooked{OS, refuse}}.linkUnsynced(dir+"/src", dir+"/dst"))
+			put(t, dir+"/src", "changed", 0o755) // a copy does not follow
+			want := map[string]string{"src": "-rwxr-xr-x changed", "dst": "-rwxr-xr-x content"}
+			if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+				t.Error(diff)
+			}
+			if err := (disk{hooked{OS, refuse}}).linkUnsynced(dir+"/src", dir+"/dst"); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("over a file: %v", err)
+			}
+		})
+	}
+	// A failure is not a refusal, and leaves nothing.
+	dir := t.TempDir()
+	put(t, dir+"/src", "content", 0o644)
+	full := disk{hooked{OS, func(op, path string) error {
+		switch op {
+		case "Link":
+			return syscall.EXDEV
+		case "Close":
+			return syscall.ENOSPC
+		}
+		return nil
+	}}}
+	if err := full.linkUnsynced(dir+"/src", dir+"/dst"); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a full disk: %v", err)
+	}
+	if diff := cmp.Diff(map[string]string{"src": "-rw-r--r-- content"}, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPublish(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir+"/one/f", "one", 0o644)
+	put(t, dir+"/two/f", "two", 0o644)
+	must(t, Publish(dir+"/one", dir+"/deep/final"), Publish(dir+"/two", dir+"/deep/final"))
+	want := map[string]string{"deep/": "", "deep/final/": "", "deep/final/f": "-rw-r--r-- one"}
+	if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	// An empty directory, which a plain rename would replace, is somebody's too.
+	mkdir(t, dir+"/deep/empty")
+	put(t, dir+"/three/f", "three", 0o644)
+	must(t, Publish(dir+"/three", dir+"/deep/empty"))
+	want["deep/empty/"] = ""
+	if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if err := Publish(dir+"/none", dir+"/deep/new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+func TestPublishRace(t *testing.T) {
+	dir := t.TempDir()
+	final := filepath.Join(dir, "final")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		tmp := filepath.Join(dir, "tmp"+string(rune('0'+i)))
+		put(t, tmp+"/f", "same", 0o644)
+		wg.Go(func() {
+			if err := Publish(tmp, final); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if diff := cmp.Diff(map[string]string{"final/": "", "final/f": "-rw-r--r-- same"}, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRenameNewRefuses(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir+"/f", "f", 0o644)
+	mkdir(t, dir+"/d")
+	mkdir(t, dir+"/empty")
+	link(t, "nothing", dir+"/l")
+	before := tree(t, dir)
+	for _, from := range []string{"f", "d"} {
+		for _, to := range []string{"f", "d", "empty", "l"} {
+			if from == to {
+				continue
+			}
+			if err := OS.RenameNew(filepath.Join(dir, from), filepath.Join(dir, to)); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("%s to %s: %v", from, to, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(before, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}
