@@ -228,11 +228,12 @@ func chooseStyle(s string, width int, isKey bool) scalarStyle {
 		return foldedStyle
 	case multiline:
 		return literalStyle
-	case plain && !resolvesToOther(s):
-		return plainStyle
-	default:
-		return singleStyle
+	case plain:
+		if _, typed := resolveTyped(s); !typed {
+			return plainStyle
+		}
 	}
+	return singleStyle
 }
 
 // startsPlain says whether an unquoted scalar may begin as s does.
@@ -250,12 +251,6 @@ func isPrintable(c rune) bool {
 	default:
 		return c != 0x2028 && c != 0x2029 && c != 0xFEFF && c != 0xFFFE && c != 0xFFFF
 	}
-}
-
-// resolvesToOther says whether s without quotes would not be read as a string.
-func resolvesToOther(s string) bool {
-	_, isString := resolvePlain(s).(string)
-	return !isString
 }
 
 // readsDifferently says whether a YAML 1.1 reader would take s for a boolean

@@ -62,7 +62,7 @@ func FuzzDumpReadsBack(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s\ncannot be read: %v", dump, err)
 		}
-		if !Equal(doc.value, again.value) {
+		if !equal(doc.value, again.value) {
 			t.Fatalf("%s\nis read as\n%s", dump, encode(again.value))
 		}
 	})

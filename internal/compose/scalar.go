@@ -11,23 +11,31 @@ import (
 // js-yaml 4.3 does: null, booleans, integers, floats, else a string. There
 // are no timestamps, and no underscores in numbers.
 func resolvePlain(text string) Value {
+	if v, ok := resolveTyped(text); ok {
+		return v
+	}
+	return text
+}
+
+// resolveTyped is the value of an unquoted scalar that is no string.
+func resolveTyped(text string) (Value, bool) {
 	if text == "" || isNull(text) {
-		return nil
+		return nil, true
 	}
 	switch text[0] {
 	case 't', 'T', 'f', 'F':
 		if b, ok := parseBool(text); ok {
-			return b
+			return b, true
 		}
 	case '-', '+', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		if f, ok := parseInteger(text); ok {
-			return f
+			return f, true
 		}
 		if f, ok := parseFloat(text); ok {
-			return f
+			return f, true
 		}
 	}
-	return text
+	return nil, false
 }
 
 func isNull(text string) bool {

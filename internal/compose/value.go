@@ -190,23 +190,3 @@ func Truthy(v Value) bool {
 		return true
 	}
 }
-
-// Equal is whether two values have the same content: the same types, keys in
-// the same order, the same numbers (every NaN is the same, 0 and -0 are not).
-func Equal(a, b Value) bool {
-	switch a := a.(type) {
-	case float64:
-		b, ok := b.(float64)
-		return ok && (a == b && math.Signbit(a) == math.Signbit(b) || math.IsNaN(a) && math.IsNaN(b))
-	case *List:
-		b, ok := b.(*List)
-		return ok && (a == b || slices.EqualFunc(a.Items, b.Items, Equal))
-	case *Map:
-		b, ok := b.(*Map)
-		return ok && (a == b || slices.EqualFunc(a.pairs, b.pairs, func(a, b pair) bool {
-			return a.key == b.key && Equal(a.value, b.value)
-		}))
-	default:
-		return a == b
-	}
-}
