@@ -17,8 +17,6 @@ type installed struct {
 	dir     string // where its files are now
 }
 
-const maxPackageJSON = 16 << 20
-
 // onDisk reads what is installed for a dependency of the profile right now.
 func onDisk(dir, name string) installed {
 	at := filepath.Join(dir, "node_modules", filepath.FromSlash(name))
