@@ -269,7 +269,7 @@ func TestDeathAtEveryCall(t *testing.T) {
 }
 
 // everyPair is for a machine with nothing else to do.
-var everyPair = flag.Bool("every-pair", false, "in TestDeathInRecovery let the first process die at every call, not at every fourth")
+var everyPair = flag.Bool("every-pair", false, "in TestDeathInRecovery let the first process die at every call, not at every eighth")
 
 // The process that recovers dies as well, at each of its calls.
 func TestDeathInRecovery(t *testing.T) {
@@ -280,7 +280,7 @@ func TestDeathInRecovery(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			old, new, first, calls := sc.outcomes(t)
-			step := 4
+			step := 8
 			if *everyPair {
 				step = 1
 			}

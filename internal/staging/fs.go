@@ -173,11 +173,12 @@ func retry(passes func(error) bool, sleep func(time.Duration), f func() error) e
 }
 
 // held is the lock files that this process has. The kernel's lock alone does
-// not do: where it is emulated, as on NFS, it belongs to the whole process.
+// not do: where it is emulated, as on NFS, it belongs to the whole process. It
+// also keeps the open files from the garbage collector, which closes them.
 var held = struct {
 	sync.Mutex
-	paths map[string]bool
-}{paths: map[string]bool{}}
+	paths map[string]*flock.Flock
+}{paths: map[string]*flock.Flock{}}
 
 func (osFS) TryLock(path string, record []byte) (func() error, error) {
 	path, err := filepath.Abs(path)
@@ -186,7 +187,7 @@ func (osFS) TryLock(path string, record []byte) (func() error, error) {
 	}
 	held.Lock()
 	defer held.Unlock()
-	if held.paths[path] {
+	if held.paths[path] != nil {
 		return nil, ErrHeld
 	}
 	lock := flock.New(path, flock.SetPermissions(0o644))
@@ -197,7 +198,7 @@ func (osFS) TryLock(path string, record []byte) (func() error, error) {
 	if !ok {
 		return nil, ErrHeld
 	}
-	held.paths[path] = true
+	held.paths[path] = lock
 	if len(record) > 0 {
 		// The record only serves a message: a full disk must not keep a user
 		// from the command that frees it.

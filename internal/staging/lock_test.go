@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +29,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		fmt.Println("locked")
-		select {}
+		runtime.GC()                         // nothing refers to the lock, which is still held
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -130,6 +134,9 @@ func TestLockOfDeadProcess(t *testing.T) {
 	other.Env = append(os.Environ(), helperLock+"="+path)
 	out, err := other.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.StdinPipe(); err != nil { // open until Wait
 		t.Fatal(err)
 	}
 	if err := other.Start(); err != nil {

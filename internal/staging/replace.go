@@ -41,7 +41,7 @@ const keptReplaced = 3
 // is a [*LostRace].
 //
 // The previous directory becomes <state>/replaced-<n>, of which the last three
-// are kept. If the state is on another filesystem it is copied there, and if it
+// are kept, unless opts.Drop. If the state is on another filesystem it is copied there, and if it
 // cannot be moved it stays beside the profile, with a warning, until the next
 // change of the profile tries again.
 func ReplaceDir(ctx context.Context, place Place, build func(stage string) error, opts Options) (Replacement, error) {
@@ -96,9 +96,13 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	if err != nil {
 		return fail(err)
 	}
+	backup := filepath.Join("..", beside(place.Dir, backupMark))
+	if drop {
+		backup = filepath.Join("old", "0") // goes with the staging directory
+	}
 	c := &change{disk: d, dir: place.Dir, state: place.State, journal: journal{
 		Stage: filepath.Base(root),
-		Ops:   []op{{Path: ".", Staged: "new", Backup: filepath.Join("..", beside(place.Dir, backupMark))}},
+		Ops:   []op{{Path: ".", Staged: "new", Backup: backup}},
 	}}
 	err = build(c.staged(c.Ops[0]))
 	if err == nil {
@@ -113,11 +117,9 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 		tidy = errors.Join(tidy, lerr)
 	} else {
 		tidy = errors.Join(tidy, d.removeStage(root))
-		if backup := c.backup(c.Ops[0]); drop {
-			tidy = errors.Join(tidy, d.RemoveAll(backup))
-		} else {
+		if !drop {
 			var more []string
-			r.Kept, more = d.keepIfThere(place, backup)
+			r.Kept, more = d.keepIfThere(place, c.backup(c.Ops[0]))
 			c.warnings = append(c.warnings, more...)
 		}
 	}

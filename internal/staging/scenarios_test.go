@@ -124,6 +124,12 @@ var scenarios = []scenario{
 	}, inTx(func(t testing.TB, tx *Tx) error {
 		return errors.Join(tx.Remove("node_modules/@t/one"), tx.Remove("node_modules/@t/two"))
 	})},
+	{"remove the last nested package", false, func(t testing.TB, home string) {
+		smallProfile(t, home)
+		put(t, home+"/profiles/web/node_modules/a/node_modules/@n/b/package.json", "b1", 0o644)
+	}, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.Remove("node_modules/a/node_modules/@n/b")
+	})},
 	{"exchange the package of a scope", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return errors.Join(tx.Remove("node_modules/@s/only"), tx.Replace("node_modules/@s/other", stagePackage(t, tx, "o", "o2")))
 	})},
@@ -144,6 +150,12 @@ var scenarios = []scenario{
 		fullProfile(t, home)
 		moveAndLink(t, home+"/profiles/web", home+"/dotfiles/web")
 	}, replaceProfile},
+	{"replace a profile not worth keeping", false, smallProfile, func(t testing.TB, fsys FS, home string) ([]string, error) {
+		r, err := ReplaceDir(t.Context(), placeIn(home), func(stage string) error {
+			return disk{fsys}.writeFile(filepath.Join(stage, "package.json"), []byte(`{"fresh":1}`), 0o644)
+		}, Options{FS: fsys, Drop: true})
+		return r.Warnings, err
+	}},
 	{"make the profile", false, func(t testing.TB, home string) {}, replaceProfile},
 	{"make the first profile", true, func(t testing.TB, home string) {
 		if err := os.Remove(home + "/profiles"); err != nil {

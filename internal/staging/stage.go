@@ -88,36 +88,78 @@ func stem(dir string) string {
 // newStage makes a staging directory beside dir and locks it. The release does
 // not remove it.
 func (d disk) newStage(dir string) (root string, release func() error, err error) {
-	root = filepath.Join(filepath.Dir(dir), beside(dir, stagingMark))
-	if err := d.Mkdir(root, 0o700); err != nil {
-		return "", nil, fmt.Errorf("making a staging directory: %w", err)
-	}
-	release, err = d.TryLock(filepath.Join(root, "lock"), nil)
+	root, release, err = d.newLocked(func() string {
+		return filepath.Join(filepath.Dir(dir), beside(dir, stagingMark))
+	}, 0o700, "new", "files", "old")
 	if err != nil {
-		return "", nil, fmt.Errorf("locking the staging directory: %w", errors.Join(err, d.removeStage(root)))
-	}
-	for _, sub := range []string{"new", "files", "old"} {
-		if err := d.Mkdir(filepath.Join(root, sub), 0o755); err != nil {
-			return "", nil, fmt.Errorf("making a staging directory: %w", errors.Join(err, release(), d.removeStage(root)))
-		}
+		return "", nil, fmt.Errorf("making a staging directory: %w", err)
 	}
 	return root, release, nil
 }
 
-// removeStage removes a staging directory that nobody has locked. The lock
-// goes last, for without it a directory is not known to be ours.
-func (d disk) removeStage(root string) error {
-	err := d.emptyStage(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// newLocked makes a directory with a lock in it, which it holds, and the named
+// directories. Until the lock is held a sweep may take the directory away; then
+// another name is tried.
+func (d disk) newLocked(name func() string, perm fs.FileMode, subs ...string) (root string, release func() error, err error) {
+	for range 10 {
+		root = name()
+		release, err = d.makeLocked(root, perm, subs)
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrHeld) {
+			break
+		}
 	}
+	return root, release, err
+}
+
+func (d disk) makeLocked(root string, perm fs.FileMode, subs []string) (release func() error, err error) {
+	if err := d.Mkdir(root, perm); err != nil {
+		return nil, err
+	}
+	release, err = d.TryLock(filepath.Join(root, "lock"), nil)
+	if err != nil {
+		return nil, errors.Join(err, d.removeStage(root))
+	}
+	for _, sub := range subs {
+		if err := d.Mkdir(filepath.Join(root, sub), 0o755); err != nil {
+			return nil, errors.Join(err, release(), d.removeStage(root))
+		}
+	}
+	return release, nil
+}
+
+// removeStage removes a staging directory of this process, or one that is
+// nobody's. The lock goes last, for without it a directory is not known to be
+// ours.
+func (d disk) removeStage(root string) error {
+	if err := d.emptyStage(root); err != nil {
+		return err
+	}
+	return d.dropStage(root)
+}
+
+// emptyStage removes everything but the lock.
+func (d disk) emptyStage(root string) error {
+	entries, err := d.readDirIfAny(root)
 	if err != nil {
 		return err
 	}
+	for _, e := range entries {
+		if e.Name() == "lock" {
+			continue
+		}
+		if err := d.RemoveAll(filepath.Join(root, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropStage removes an empty staging directory and its lock.
+func (d disk) dropStage(root string) error {
 	if err := d.Remove(filepath.Join(root, "lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return d.Remove(root)
+	return d.removeIfEmpty(root)
 }
 
 // sweepStage removes a staging directory if its process is dead.
@@ -137,27 +179,10 @@ func (d disk) sweepStage(root string) error {
 	if err != nil {
 		return err
 	}
-	// Emptied while the lock is held: somebody who is just making the directory
-	// fills it only once he has the lock.
+	// Emptied only while the lock is held: after the release it may be taken by
+	// the process that was just making the directory, and what is in it is live.
 	if err := errors.Join(d.emptyStage(root), release()); err != nil {
 		return err
 	}
-	return d.removeStage(root)
-}
-
-// emptyStage removes everything but the lock.
-func (d disk) emptyStage(root string) error {
-	entries, err := d.ReadDir(root)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() == "lock" {
-			continue
-		}
-		if err := d.RemoveAll(filepath.Join(root, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.dropStage(root)
 }

@@ -32,29 +32,12 @@ func (d disk) tempDir(parent string) (dir string, remove func() error, err error
 			_ = d.sweepStage(filepath.Join(parent, e.Name()))
 		}
 	}
-	// Another process may sweep the directory away before its lock is held.
-	for range 10 {
-		if dir, remove, err = d.newTemp(filepath.Join(parent, tempMark+random())); err == nil {
-			return dir, remove, nil
-		}
-	}
-	return fail(err)
-}
-
-func (d disk) newTemp(root string) (dir string, remove func() error, err error) {
-	if err := d.Mkdir(root, 0o755); err != nil {
-		return "", nil, err
-	}
-	release, err := d.TryLock(filepath.Join(root, "lock"), nil)
+	root, release, err := d.newLocked(func() string { return filepath.Join(parent, tempMark+random()) }, 0o755, "new")
 	if err != nil {
-		return "", nil, errors.Join(err, d.removeStage(root))
+		return fail(err)
 	}
 	remove = func() error { return errors.Join(release(), d.removeStage(root)) }
-	dir = filepath.Join(root, "new")
-	if err := d.Mkdir(dir, 0o755); err != nil {
-		return "", nil, errors.Join(err, remove())
-	}
-	return dir, remove, nil
+	return filepath.Join(root, "new"), remove, nil
 }
 
 // Publish renames tmp, a file or directory, to final. If something is there

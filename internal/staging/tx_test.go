@@ -373,6 +373,38 @@ func TestBeginWaitsAndNames(t *testing.T) {
 	}
 }
 
+// Make runs with the lock held and earlier changes finished.
+func TestBeginMakes(t *testing.T) {
+	home := interrupted(t)
+	made := false
+	tx, err := Begin(t.Context(), placeIn(home), Options{Make: func() error {
+		made = true
+		if _, err := TryAcquire(placeIn(home).State+"/lock", ""); err == nil {
+			t.Error("the lock is free")
+		}
+		if got := tree(t, placeIn(home).Dir)["package.json"]; got != `-rw------- {"new":2}` {
+			t.Errorf("the earlier change is not finished: %s", got)
+		}
+		return nil
+	}})
+	must(t, err, tx.Rollback())
+	if !made {
+		t.Error("Make was not called")
+	}
+
+	broken := errors.New("broken")
+	if _, err := Begin(t.Context(), placeIn(home), Options{Make: func() error { return broken }}); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	home = t.TempDir()
+	mkdir(t, home+"/profiles")
+	tx, err = Begin(t.Context(), placeIn(home), Options{Make: func() error { return os.Mkdir(placeIn(home).Dir, 0o755) }})
+	must(t, err, tx.WriteFile("package.json", []byte("made"), 0o644), tx.Commit())
+	if diff := cmp.Diff(map[string]string{"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- made"}, content(t, home)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	id := func(name string) string {
