@@ -178,9 +178,15 @@ func (c *change) swap(old string) error {
 	if old != "" {
 		err := c.Rename(c.dir, c.backup(o))
 		if err != nil {
-			// It may have been removed meanwhile, which is as good.
-			if there, lerr := c.exists(c.dir); lerr != nil || there {
+			is, lerr := c.identityOf(c.dir)
+			switch {
+			case lerr != nil:
 				return errors.Join(err, lerr)
+			case is == "": // removed meanwhile, which is as good
+			case is != old:
+				return &LostRace{c.dir}
+			default:
+				return err
 			}
 		} else if moved, err := c.Identity(c.backup(o)); err != nil {
 			return err
