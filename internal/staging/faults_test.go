@@ -312,6 +312,54 @@ func TestDeathInRecovery(t *testing.T) {
 	}
 }
 
+// The last rename fails, and while that is taken back the process dies.
+func TestDeathAfterFailure(t *testing.T) {
+	for _, sc := range scenarios {
+		last := map[string]string{
+			"mixed":                       filepath.Join("web", "package.json"),
+			"a file that a link leads to": filepath.Join("dotfiles", "web.json"),
+			"replace the profile":         filepath.Join("profiles", "web"),
+		}[sc.name]
+		if last == "" {
+			continue
+		}
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			old, new, _, _ := sc.outcomes(t)
+			for after := 0; ; after++ {
+				home := sc.fresh(t)
+				s := &strike{after: 1 << 30, mode: "dies halfway"}
+				failed := 0
+				_, err, dead := s.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
+					return sc.run(t, hooked{fsys, func(op, path string) error {
+						if strings.HasPrefix(op, "Rename") && strings.HasSuffix(path, last) && failed == 0 {
+							failed = s.calls
+							s.after = s.calls + after
+							return syscall.EIO
+						}
+						return nil
+					}}, home)
+				}}, home)
+				if failed == 0 {
+					t.Fatal("nothing failed")
+				}
+				what := fmt.Sprintf("%d calls after the failure, at %s", after, s.struck)
+				if rerr := recoverFast(t, home); rerr != nil {
+					t.Errorf("%s: %v", what, rerr)
+				}
+				got := content(t, home)
+				oldOrNew(t, what, old, new, got)
+				if !dead {
+					if err == nil || !cmp.Equal(got, old) {
+						t.Errorf("alive, with error %v: %s", err, cmp.Diff(old, got))
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
 // Each call fails once. Without an error the change was made, with one it was
 // not, and what lies about is warned of and removed by the next process.
 func TestFailureAtEveryCall(t *testing.T) {
