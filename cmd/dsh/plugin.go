@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
@@ -25,7 +26,7 @@ func (r *runner) pluginCommand() *cli.Command {
 		Usage:     "add, remove, update and list the packages of a profile",
 		ArgsUsage: " ",
 		Description: "Packages that declare a layer become layers of the profile. Lifecycle scripts of\n" +
-			"packages never run.",
+			"packages never run. --json prints one JSON document.",
 		Flags:           []cli.Flag{profileFlag()},
 		HideHelpCommand: true,
 		OnUsageError:    r.badFlag,
@@ -35,7 +36,8 @@ func (r *runner) pluginCommand() *cli.Command {
 			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove),
 			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall, append(kindFlags(),
 				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"},
-				&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"})...),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"},
+				&cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: "lay out everything anew, and fetch damaged packages again"})...),
 			r.verb("update", []string{"up", "upgrade"}, "resolve packages anew: the named ones, or all", "[<name>...]", r.pluginUpdate,
 				&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}),
 			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList),
@@ -69,7 +71,6 @@ var ignoredFlags = []struct {
 	{"w", false, ""},
 	{"ignore-workspace", false, ""},
 	{"prefer-offline", false, "packages in the store are never fetched again anyway"},
-	{"force", false, "packages that are missing are laid out anew anyway"},
 	{"silent", false, ""},
 	{"s", false, ""},
 	{"reporter", true, "use --json for output that programs read"},
@@ -135,9 +136,15 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 	return run, nil
 }
 
+// shellProfile is the profile's name for commands to paste.
+func (p *pluginRun) shellProfile() string { return fault.ShellWord(p.opts.Name.String()) }
+
 func (p *pluginRun) events() install.Events {
 	var received, fetched, total atomic.Int64
 	fetching := func() {
+		if total.Load() == 0 {
+			return // an archive that is fetched to learn its name
+		}
 		p.progress.Set("fetching packages: %d of %d, %s", fetched.Load(), total.Load(), ui.Bytes(received.Load()))
 	}
 	return install.Events{
@@ -158,7 +165,8 @@ func (p *pluginRun) events() install.Events {
 func (r *runner) pluginAdd(p *pluginRun) error {
 	args := p.cli.Args().Slice()
 	if len(args) == 0 {
-		return fault.WithHint(fault.Errorf(fault.Other, "plugin add needs a package"), "dsh plugin add <package>, for example a name from the npm registry or ./folder")
+		return fault.WithHint(fault.Errorf(fault.Other, "plugin add needs a package"),
+			"name one: dsh plugin --profile %s add PACKAGE, where PACKAGE is a name from the npm registry, an address or ./folder", p.shellProfile())
 	}
 	if p.cli.Bool("frozen-lockfile") {
 		return fault.Errorf(fault.Other, "--frozen-lockfile goes with install alone: adding a package changes the lockfile")
@@ -191,7 +199,7 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 func (r *runner) pluginRemove(p *pluginRun) error {
 	names := p.cli.Args().Slice()
 	if len(names) == 0 {
-		return fault.WithHint(fault.Errorf(fault.Other, "plugin remove needs the name of a package"), "dsh plugin list shows the names")
+		return fault.WithHint(fault.Errorf(fault.Other, "plugin remove needs the name of a package"), "dsh plugin --profile %s list shows the names", p.shellProfile())
 	}
 	report, err := action.Remove(p.ctx, p.env, p.opts, names)
 	return p.report(report, err)
@@ -206,7 +214,9 @@ func (r *runner) pluginInstall(p *pluginRun) error {
 			return fault.Errorf(fault.Other, "--%s goes with a package to add", flag)
 		}
 	}
-	report, err := action.Install(p.ctx, p.env, p.opts, p.cli.Bool("frozen-lockfile"))
+	report, err := action.Install(p.ctx, p.env, p.opts, install.InstallOptions{
+		Frozen: p.cli.Bool("frozen-lockfile"), Force: p.cli.Bool("force"),
+	})
 	return p.report(report, err)
 }
 
@@ -214,7 +224,7 @@ func (r *runner) pluginUpdate(p *pluginRun) error {
 	for _, arg := range p.cli.Args().Slice() {
 		if strings.LastIndexByte(arg, '@') > 0 {
 			return fault.WithHint(fault.Errorf(fault.Other, "plugin update takes names, and %q is more than a name", arg),
-				"dsh plugin --profile %s add %s", fault.ShellWord(p.opts.Name.String()), fault.ShellWord(arg))
+				"dsh plugin --profile %s add %s", p.shellProfile(), fault.ShellWord(arg))
 		}
 	}
 	report, err := action.Update(p.ctx, p.env, p.opts, p.cli.Args().Slice(), p.cli.Bool("latest"))
@@ -239,7 +249,8 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 		case c.Action == install.Added && c.Layer == install.NoLayer:
 			p.ui.Warn(fmt.Sprintf("%s declares no dsh.bundle — installed as a plain dependency, not a profile layer", c.Name))
 		case c.Layer != install.NoLayer && c.Shadowed:
-			p.ui.Warn(fmt.Sprintf("the layer %s comes from the installation and not from this package; add it under a name of its own to use it: dsh plugin add NAME@npm:%s", c.Name, c.Name))
+			p.ui.Warn(fmt.Sprintf("the layer %s comes from the installation and not from this package; to use this one add it under a name of its own: dsh plugin --profile %s add %s",
+				c.Name, p.shellProfile(), fault.ShellWord("my-"+path.Base(c.Name)+"@npm:"+c.Name+"@"+c.Version)))
 		}
 	}
 	if by := report.Tree.Replaced; by != "" {
@@ -305,6 +316,8 @@ func changeLine(c install.Change) string {
 		b.WriteString(", now a layer")
 	case install.LayerKept:
 		b.WriteString(", a layer")
+	case install.LayerInBox:
+		b.WriteString(", still a layer: the installation has a bundle of this name")
 	case install.LayerRemoved:
 		b.WriteString(", no longer a layer")
 	case install.LayerOff:
@@ -326,6 +339,9 @@ func (r *runner) pluginList(p *pluginRun) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, d := range listing.Dependencies {
 			version, layer := d.Version, ""
+			if d.Kind != string(profile.Dependencies) {
+				layer = d.Kind
+			}
 			if version == "" {
 				version = "not installed"
 			}
@@ -336,6 +352,36 @@ func (r *runner) pluginList(p *pluginRun) error {
 		}
 		t.Flush()
 	})
+}
+
+// closestVerb is the verb that a mistyped one is one letter away from.
+func (r *runner) closestVerb(c *cli.Context, typed string) string {
+	for _, verb := range c.Command.Subcommands {
+		if oneLetterApart(typed, verb.Name) {
+			return verb.Name
+		}
+	}
+	return ""
+}
+
+// oneLetterApart reports whether adding, dropping, changing or swapping one
+// letter makes a of b.
+func oneLetterApart(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 || a == b {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	swapped := i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+	return swapped || a[i+1:] == b[i+1:]
 }
 
 // otherVerb refuses pnpm's other verbs with the command that runs them.
@@ -349,7 +395,10 @@ func (r *runner) otherVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return fault.WithHint(
-		fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update and list", args[0]),
+	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update and list", args[0])
+	if meant := r.closestVerb(c, args[0]); meant != "" {
+		return fault.WithHint(unknown, "did you mean: dsh plugin --profile %s %s", fault.ShellWord(name.String()), fault.ShellWords(append([]string{meant}, args[1:]...)...))
+	}
+	return fault.WithHint(unknown,
 		"run pnpm in the profile for everything else: cd %s && pnpm %s", fault.ShellWord(env.Home.ProfileDir(name)), fault.ShellWords(args...))
 }

@@ -99,17 +99,17 @@ func lookup(environ []string) func(string) string {
 	}
 }
 
-// interruptible ends with the first Ctrl-C or SIGTERM; the second one kills
-// the program the usual way. Nothing that is on disk is harmed by that.
+// interruptible ends with the first Ctrl-C, SIGTERM or lost terminal; the
+// second one kills the program the usual way. Nothing that is on disk is harmed by that.
 func interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		select {
 		case s := <-signals:
 			class := fault.Interrupted
-			if s == syscall.SIGTERM {
+			if s != os.Interrupt {
 				class = fault.Terminated
 			}
 			cancel(fault.Errorf(class, "stopped by a signal"))

@@ -58,8 +58,8 @@ func Remove(ctx context.Context, env Env, opts PluginOptions, names []string) (*
 }
 
 // Install makes a profile's node_modules what its manifest and lockfile say.
-func Install(ctx context.Context, env Env, opts PluginOptions, frozen bool) (*Report, error) {
-	return change(ctx, env, opts, true, func(j *install.Job) (*install.Result, error) { return j.Install(ctx, frozen) })
+func Install(ctx context.Context, env Env, opts PluginOptions, how install.InstallOptions) (*Report, error) {
+	return change(ctx, env, opts, true, func(j *install.Job) (*install.Result, error) { return j.Install(ctx, how) })
 }
 
 // Update resolves packages of a profile anew: the named ones, or all.

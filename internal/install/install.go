@@ -85,6 +85,7 @@ const (
 	LayerKept    LayerChange = "kept"    // it was a layer and stays one
 	LayerRemoved LayerChange = "removed" // it was a layer
 	LayerOff     LayerChange = "off"     // it declares one, and the profile does not list it
+	LayerInBox   LayerChange = "in-box"  // it is none, and the installation's bundle of its name stays one
 )
 
 // Change is what a job did to one dependency of the profile.
@@ -193,15 +194,41 @@ func (j *Job) Remove(ctx context.Context, names []string) (*Result, error) {
 	return j.settle(ctx, find, change{touched: names})
 }
 
-// Install makes node_modules what manifest and lockfile say. With frozen it
-// refuses to change the lockfile.
-func (j *Job) Install(ctx context.Context, frozen bool) (*Result, error) {
+// InstallOptions are the choices of `dsh plugin install`.
+type InstallOptions struct {
+	Frozen bool // refuse to change the lockfile
+	Force  bool // lay everything out anew, from packages that are checked
+}
+
+// Install makes node_modules what manifest and lockfile say.
+func (j *Job) Install(ctx context.Context, opts InstallOptions) (*Result, error) {
 	if err := j.begin(); err != nil {
 		return nil, err
 	}
+	if opts.Force && !j.present.absent {
+		j.present = present{foreign: "an earlier install"}
+	}
 	find, ctx, done := j.sources(ctx)
 	defer done()
-	return j.settle(ctx, find, change{frozen: frozen})
+	if err := j.linksLead(); err != nil {
+		return nil, err
+	}
+	return j.settle(ctx, find, change{frozen: opts.Frozen})
+}
+
+// linksLead finds a linked folder that is not there any more.
+func (j *Job) linksLead() error {
+	for _, w := range j.wishes() {
+		spec, err := ParseDependency(w.Name, w.Wanted, j.Dir)
+		if err != nil || spec.Kind != Link {
+			continue
+		}
+		if _, err := os.Stat(spec.Place); errors.Is(err, fs.ErrNotExist) {
+			return fault.WithHint(fault.Errorf(fault.Package, "%s links to %s, and there is no such folder", w.Name, spec.Place),
+				"%s takes it out; adding the folder where it is now links it again", j.command("remove", w.Name))
+		}
+	}
+	return nil
 }
 
 // Update resolves the named dependencies, or all of them, anew within what

@@ -23,21 +23,25 @@ func newPeerProblems(before, now *Lock) []string {
 		}
 	}
 	missing := map[string][]string{} // peer -> who asks for what
-	var wrong []string
+	wrong := map[string][]string{}   // "peer@version" -> whom it does not fit
 	for _, p := range peerProblems(now) {
 		switch {
 		case known[p]:
 		case p.found == "":
 			missing[p.peer] = append(missing[p.peer], fmt.Sprintf("%s (%s)", p.asker, p.wanted))
 		default:
-			wrong = append(wrong, fmt.Sprintf("%s wants its peer %s@%s, and finds %s", p.asker, p.peer, p.wanted, p.found))
+			found := p.peer + "@" + p.found
+			wrong[found] = append(wrong[found], fmt.Sprintf("%s (%s)", p.asker, p.wanted))
 		}
 	}
 	var warnings []string
 	for _, peer := range sortedKeys(missing) {
 		warnings = append(warnings, fmt.Sprintf("the peer %s is not installed; asked for by %s", peer, strings.Join(missing[peer], ", ")))
 	}
-	return append(warnings, wrong...)
+	for _, found := range sortedKeys(wrong) {
+		warnings = append(warnings, fmt.Sprintf("%s is not the peer that is asked for by %s", found, strings.Join(wrong[found], ", ")))
+	}
+	return warnings
 }
 
 // peerProblem is a peer that is missing or does not fit.

@@ -58,67 +58,52 @@ func (t *tree) staged(name string) (installed, error) {
 }
 
 // reconcile brings the bundle list in step with the dependencies that the
-// command is about, and with no others: what a person switched off by hand
-// stays off. A dependency becomes a layer when it is added, or when an update
-// gains the declaration; it stops being one when it is removed or loses the
-// declaration, unless the installation has a bundle of that name. Only
-// packages under "dependencies" are layers.
+// command added, updated or removed, and with no others: what a person
+// switched off by hand stays off. A dependency becomes a layer when it is
+// added, or when an update gains the declaration; it stops being one when it
+// is removed or loses the declaration, unless the installation has a bundle of
+// that name. Only packages under "dependencies" are layers.
 func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 	bundles := j.manifest.Bundles()
-	touched := c.touched
-	if touched == nil {
-		touched, c.activate = j.newcomers(), true
+	names, activate := c.touched, func(string) bool { return c.activate }
+	if names == nil {
+		newcomers := j.newcomers()
+		names, activate = j.everyName(), func(name string) bool { return slices.Contains(newcomers, name) }
 	}
 	changes := []Change{}
-	for _, name := range touched {
+	for _, name := range names {
 		before := onDisk(j.Dir, name)
+		if locked, ok := j.locked.at("node_modules/" + name); ok && !before.there {
+			before.version = locked.Version
+		}
 		now, err := t.staged(name)
 		if err != nil {
 			return nil, err
 		}
-		if locked, ok := j.locked.at("node_modules/" + name); ok && !before.there {
-			before.version = locked.Version
+		ch := j.describe(t, name, before, now)
+		if c.touched == nil && ch.Action == Kept {
+			continue // an install is about what it changes
 		}
-		spec, kind, depends := j.manifest.Dependency(name)
 		listed := slices.Contains(bundles, name)
-		layer := now.bundle && depends && kind == profile.Dependencies
-		ch := Change{Name: name, Before: before.version, Version: now.version, Spec: spec, Action: Kept,
-			Shadowed: layer && j.InBox(name)}
-		switch {
-		case !depends:
-			ch.Action = Removed
-		case !now.there:
-			ch.Action = LeftOut
-			ch.Version = t.lock.Nodes["node_modules/"+name].version()
-		case !j.depended(name) || !before.there:
-			ch.Action = Added
-		case before.version != now.version || j.moved(t, name):
-			ch.Action = Updated
-		}
-		if _, was, had := j.before.Dependency(name); had && depends && was != kind {
-			ch.Section = string(kind)
-		}
+		layer := now.bundle && j.inDependencies(name)
 		switch {
 		case layer && listed:
 			ch.Layer = LayerKept
-		case layer && (c.activate || !before.bundle):
+		case layer && (activate(name) || !before.bundle):
 			ch.Layer = LayerAdded
 			bundles = append(bundles, name)
 		case layer:
 			ch.Layer = LayerOff
 		case listed && j.InBox(name):
-			ch.Layer = LayerKept
+			ch.Layer = LayerInBox
 		case listed && j.depended(name):
 			ch.Layer = LayerRemoved
 			bundles = slices.DeleteFunc(bundles, func(b string) bool { return b == name })
 		}
-		if ch.Layer == LayerAdded || (ch.Layer == LayerKept && ch.Action != Kept && layer) {
+		if ch.Shadowed = layer && j.InBox(name); ch.Layer == LayerAdded || (ch.Layer == LayerKept && ch.Action != Kept) {
 			if err := j.CheckLayer(name, now.dir); err != nil {
 				return nil, err
 			}
-		}
-		if n, ok := t.lock.Nodes["node_modules/"+name]; ok {
-			ch.From = j.from(n.Package)
 		}
 		changes = append(changes, ch)
 	}
@@ -126,6 +111,46 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 		j.manifest.SetBundles(bundles)
 	}
 	return changes, nil
+}
+
+// describe says what happens to one dependency, layers aside.
+func (j *Job) describe(t *tree, name string, before, now installed) Change {
+	spec, kind, depends := j.manifest.Dependency(name)
+	ch := Change{Name: name, Before: before.version, Version: now.version, Spec: spec, Action: Kept}
+	n, ok := t.lock.at("node_modules/" + name)
+	if ok {
+		ch.From = j.from(n.Package)
+	}
+	switch {
+	case !depends:
+		ch.Action = Removed
+	case !now.there:
+		ch.Action = LeftOut
+		ch.Version = n.version()
+	case !j.depended(name) || !before.there:
+		ch.Action = Added
+	case before.version != now.version || j.moved(t, name):
+		ch.Action = Updated
+	}
+	if _, was, had := j.before.Dependency(name); had && depends && was != kind {
+		ch.Section = string(kind)
+	}
+	return ch
+}
+
+func (j *Job) inDependencies(name string) bool {
+	_, kind, ok := j.manifest.Dependency(name)
+	return ok && kind == profile.Dependencies
+}
+
+// everyName is every dependency of the profile, now or by its lockfile.
+func (j *Job) everyName() []string {
+	names := j.dependencyNames()
+	if j.locked != nil {
+		names = append(names, sortedKeys(j.locked.Wanted)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // newcomers is the dependencies that an install brings in for the first time,

@@ -301,7 +301,7 @@ func TestPeerProblems(t *testing.T) {
 	}}
 	want := []string{
 		"the peer gone is not installed; asked for by a@1.0.0 (^1), b@2.0.0 (*)",
-		"a@1.0.0 wants its peer b@^1, and finds 2.0.0",
+		"b@2.0.0 is not the peer that is asked for by a@1.0.0 (^1)",
 	}
 	if diff := cmp.Diff(want, newPeerProblems(nil, lock)); diff != "" {
 		t.Error(diff)

@@ -196,6 +196,10 @@ func (s *sources) content(ctx context.Context, origin Origin, want store.Integri
 		file := nativePlace(s.job.Dir, origin.Place)
 		f, err := os.Open(file)
 		if errors.Is(err, fs.ErrNotExist) {
+			// What was installed from it is kept, so that the file may go.
+			if entry, ok := s.kept(origin); ok && want.IsZero() {
+				return entry, nil
+			}
 			return store.Entry{}, fault.Errorf(fault.Package, "%s: there is no such file", file)
 		}
 		if err != nil {
@@ -215,6 +219,18 @@ func (s *sources) content(ctx context.Context, origin Origin, want store.Integri
 		}
 		return entry, within(dir, err)
 	}
+}
+
+// kept is the content that the profile's lockfile holds for an origin.
+func (s *sources) kept(origin Origin) (store.Entry, bool) {
+	if s.job.locked != nil {
+		for _, n := range s.job.locked.Nodes {
+			if n.Origin == origin {
+				return s.job.Store.Get(n.Integrity)
+			}
+		}
+	}
+	return store.Entry{}, false
 }
 
 // fromAddress downloads an archive into the store.
@@ -280,6 +296,16 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 			continue
 		}
 		entry, ok := j.Store.Get(n.Integrity)
+		if ok && !j.lays(at, n) {
+			entries[n.Integrity] = entry
+			continue
+		}
+		if ok && !entry.Intact() {
+			if err := j.Store.Drop(n.Integrity); err != nil {
+				return nil, fmt.Errorf("drop a damaged package from the store: %w", err)
+			}
+			ok = false
+		}
 		entries[n.Integrity] = entry
 		if !ok {
 			missing[n.Integrity] = at
@@ -323,6 +349,16 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 		entries[lock.Nodes[r.at].Integrity] = r.entry
 	}
 	return entries, nil
+}
+
+// lays reports whether the package at a path is laid out by this job, and is
+// not there already.
+func (j *Job) lays(at string, n Located) bool {
+	if j.present.lock == nil {
+		return true
+	}
+	old, ok := j.present.lock.Nodes[at]
+	return !ok || old.Integrity != n.Integrity || !exists(j.Dir, at)
 }
 
 // isMissing reports whether a package is not to be had, as opposed to being

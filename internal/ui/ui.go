@@ -36,7 +36,8 @@ type UI struct {
 // New looks at the streams and the environment once.
 func New(stdout, stderr io.Writer, getenv func(string) string) *UI {
 	u := &UI{Out: stdout, Err: stderr, errTerminal: isTerminal(stderr)}
-	u.colour = u.errTerminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+	u.errTerminal = u.errTerminal && getenv("TERM") != "dumb"
+	u.colour = u.errTerminal && getenv("NO_COLOR") == ""
 	return u
 }
 
@@ -120,7 +121,11 @@ func (u *UI) Fail(err error) {
 		u.fail(class, text, hint)
 		return
 	}
-	fmt.Fprintf(u.Err, "dsh: %s\n", u.paint(red, strings.TrimPrefix(text, "dsh: ")))
+	first, rest, more := strings.Cut(strings.TrimPrefix(text, "dsh: "), "\n")
+	fmt.Fprintf(u.Err, "dsh: %s\n", u.paint(red, first))
+	if more {
+		fmt.Fprintln(u.Err, rest)
+	}
 	if hint != "" {
 		fmt.Fprintf(u.Err, "dsh: hint: %s\n", hint)
 	}

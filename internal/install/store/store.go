@@ -191,6 +191,22 @@ func (e Entry) path(name string) string {
 	return filepath.Join(e.dir, filesDir, filepath.FromSlash(name))
 }
 
+// Intact reports whether every file of the entry has the size that it was
+// unpacked with. Profiles hold hard links to these files, so that an edit in a
+// profile, which read-only permissions do not stop root from, damages the
+// entry for all.
+func (e Entry) Intact() bool {
+	for _, f := range e.Files {
+		if info, err := os.Lstat(e.path(f.Path)); err != nil || info.Size() != f.Size || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
+// Drop takes a damaged entry out of the store.
+func (s *Store) Drop(id Integrity) error { return staging.RemoveAll(s.entryDir(id)) }
+
 // Link makes the directory dst, whose parent exists, with the entry's files
 // in it: hard links where the filesystem can, copies elsewhere.
 func (e Entry) Link(dst string) error {
