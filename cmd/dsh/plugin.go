@@ -290,7 +290,7 @@ func changeLine(c install.Change) string {
 	var b strings.Builder
 	switch c.Action {
 	case install.LeftOut:
-		fmt.Fprintf(&b, "left out %s %s: it does not run on this machine", c.Name, c.Version)
+		fmt.Fprintf(&b, "left out %s: %s", strings.TrimSpace(c.Name+" "+c.Version), c.Reason)
 		return b.String()
 	case install.Updated:
 		if c.Before == c.Version {
@@ -330,9 +330,12 @@ func (r *runner) pluginList(p *pluginRun) error {
 	if p.cli.Args().Present() {
 		return fault.Errorf(fault.Other, "plugin list takes no names; it lists everything that the profile depends on")
 	}
-	listing, err := action.List(p.env, p.opts.Name)
+	listing, err := action.List(p.ctx, p.env, p.opts.Name)
 	if err != nil {
-		return err
+		return ended(p.ctx, err)
+	}
+	for _, w := range listing.Warnings {
+		p.ui.Warn(w)
 	}
 	return p.ui.Result(listing, func(w io.Writer) {
 		fmt.Fprintf(w, "profile %s (%s)\n", listing.Profile, listing.Dir)

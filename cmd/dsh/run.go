@@ -177,7 +177,7 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 		Dir:          dir,
 		Getenv:       r.getenv,
 		Installation: inst,
-		Command:      strings.Join(append([]string{"dsh"}, r.args...), " "),
+		Args:         r.args,
 		Waiting: func(h staging.Holder) {
 			r.ui.Say("waiting for another dsh that is changing this profile: %s", h)
 		},
@@ -235,7 +235,7 @@ func (r *runner) boot(ctx context.Context, b launch.Boot) error {
 	if err != nil {
 		return err
 	}
-	return boot.Run(boot.Request{
+	return boot.Run(ctx, boot.Request{
 		Env: env, Environ: r.environ, Name: name, Patches: patches, Args: b.Args,
 		Prepare: func() error { return r.replace(ctx, env, name, b.Launch) },
 	}, boot.Log{Notice: r.ui.Notice, Warn: r.ui.Warn})
@@ -249,7 +249,7 @@ func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	if err := r.replace(ctx, env, name, d.Launch); err != nil {
 		return err
 	}
-	composed, err := action.Compose(env, action.ComposeOptions{
+	composed, err := action.Compose(ctx, env, action.ComposeOptions{
 		Name: name, Patches: patches, BundlesOnly: d.Kind == launch.DefaultConfig,
 		Create: d.Implied && d.Profile == launch.DefaultProfile,
 	})

@@ -6,14 +6,18 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
+	"dsh/internal/install/registry"
 	"dsh/internal/installation"
 	"dsh/internal/profile"
 	"dsh/internal/staging"
@@ -25,7 +29,7 @@ type Env struct {
 	Dir          string // the working directory
 	Getenv       func(string) string
 	Installation installation.Installation
-	Command      string               // what the user ran, for others who wait for our lock
+	Args         []string             // what the user ran, for others who wait for our lock
 	Waiting      func(staging.Holder) // somebody else has the profile locked
 }
 
@@ -38,15 +42,34 @@ func OpenInstallation(dir string) (installation.Installation, error) {
 	return installation.OpenDir(dir)
 }
 
-// ParseName reads a profile's name.
-func ParseName(text string) (profile.Name, error) { return profile.ParseName(text) }
-
 func (e Env) place(name profile.Name) staging.Place {
 	return staging.Place{Dir: e.Home.ProfileDir(name), State: e.Home.StateDir(name)}
 }
 
+// recovered finishes or takes back what a dead process left of a change, so
+// that a reader sees the old state or the new one. Where that is not possible
+// the reader sees what there is, and is told.
+func recovered(ctx context.Context, env Env, name profile.Name) (warnings []string) {
+	// A change that is being made takes some renames; a reader does not wait
+	// longer than that.
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	err := staging.Recover(ctx, env.place(name))
+	if _, held := errors.AsType[*staging.HeldError](err); err != nil && !held {
+		return []string{fmt.Sprintf("an earlier change of profile %s is unfinished: %v", name, err)}
+	}
+	return nil
+}
+
 func (e Env) options() staging.Options {
-	return staging.Options{Command: e.Command, Waiting: e.Waiting}
+	words := []string{"dsh"}
+	for _, arg := range e.Args {
+		if strings.Contains(arg, "://") {
+			arg = registry.ShownAddress(arg) // without what may be secret in it
+		}
+		words = append(words, arg)
+	}
+	return staging.Options{Command: fault.ShellWords(words...), Waiting: e.Waiting}
 }
 
 // Replaced says what making a profile anew did.

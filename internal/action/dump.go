@@ -1,6 +1,8 @@
 package action
 
 import (
+	"context"
+
 	"dsh/internal/compose"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
@@ -26,7 +28,8 @@ type Composed struct {
 
 // Compose reads the layers of a profile and composes them. The profile is
 // initialised as a boot would; a home that cannot be written is read.
-func Compose(env Env, opts ComposeOptions) (*Composed, error) {
+func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, error) {
+	warnings := recovered(ctx, env, opts.Name)
 	open := profile.OpenForReading
 	if opts.Create {
 		open = profile.OpenOrCreateForReading
@@ -35,7 +38,7 @@ func Compose(env Env, opts ComposeOptions) (*Composed, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Composed{Profile: p, Warnings: p.Warnings}
+	c := &Composed{Profile: p, Warnings: append(warnings, p.Warnings...)}
 	if err := p.WriteRoot(); err != nil && len(p.Warnings) == 0 { // one cause, one warning
 		c.Warnings = append(c.Warnings, err.Error())
 	}

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,8 +73,8 @@ func Update(ctx context.Context, env Env, opts PluginOptions, names []string, la
 // that the profile is made when it is missing.
 func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
 	// What is wrong with the profile is said before anything is touched.
-	if _, statErr := os.Stat(filepath.Join(env.Home.ProfileDir(opts.Name), "package.json")); statErr == nil || !makes {
-		if _, err := profile.OpenForReading(env.Home, opts.Name); err != nil {
+	if _, err := profile.Read(env.Home, opts.Name); err != nil {
+		if _, missing := errors.AsType[*profile.MissingError](err); !missing || !makes {
 			return nil, err
 		}
 	}
@@ -83,20 +84,20 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 		p, err = profile.OpenOrCreate(env.Home, opts.Name)
 		return err
 	}
+	options.Unmake = func() error {
+		if p == nil {
+			return nil
+		}
+		return profile.Discard(p)
+	}
 	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
-		return nil, err
+		return nil, fault.WithClass(fault.Environment, err)
 	}
 	tx, err := staging.Begin(ctx, env.place(opts.Name), options)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			// While the lock is still held: who waits for it makes the profile.
-			err = errors.Join(err, profile.Discard(p))
-		}
-		err = errors.Join(err, tx.Rollback())
-	}()
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	config, err := registryConfig(env, opts, p.Dir)
 	if err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 }
 
 func registryConfig(env Env, opts PluginOptions, dir string) (registry.Config, error) {
-	user := env.Getenv("NPM_CONFIG_USERCONFIG")
+	user := cmp.Or(env.Getenv("npm_config_userconfig"), env.Getenv("NPM_CONFIG_USERCONFIG"))
 	if home, err := os.UserHomeDir(); user == "" && err == nil {
 		user = filepath.Join(home, ".npmrc")
 	}
@@ -162,17 +163,19 @@ type Listing struct {
 	Dir          string           `json:"dir"`
 	Dependencies []install.Listed `json:"dependencies"`
 	Bundles      []string         `json:"bundles"`
+	Warnings     []string         `json:"-"`
 }
 
 // List reads what a profile depends on. It changes nothing, and does not make
 // a profile that is missing.
-func List(env Env, name profile.Name) (*Listing, error) {
-	p, err := profile.OpenForReading(env.Home, name)
+func List(ctx context.Context, env Env, name profile.Name) (*Listing, error) {
+	warnings := recovered(ctx, env, name)
+	p, err := profile.Read(env.Home, name)
 	if err != nil {
 		return nil, err
 	}
 	return &Listing{
 		Profile: name.String(), Dir: p.Dir,
-		Dependencies: install.List(p.Dir, p.Manifest), Bundles: append([]string{}, p.Manifest.Bundles()...),
+		Dependencies: install.List(p.Dir, p.Manifest), Bundles: append([]string{}, p.Manifest.Bundles()...), Warnings: warnings,
 	}, nil
 }

@@ -35,9 +35,14 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 		return Replaced{}, err
 	}
 	options := env.options()
-	// A fresh copy that is replaced by a fresh copy would only push out what
-	// somebody may want back.
-	options.Drop = profile.IsFresh(place.Dir, opts.Name)
+	options.Decide = func() (bool, error) {
+		if opts.Implied && inUse(place.Dir) { // since we looked
+			return false, &inUseError{opts.Name.String(), opts.Template}
+		}
+		// A fresh copy that is replaced by a fresh copy would only push out
+		// what somebody may want back.
+		return profile.IsFresh(place.Dir, opts.Name), nil
+	}
 	done, err := staging.ReplaceDir(ctx, place, func(stage string) error {
 		return profile.Write(stage, opts.Name, tmpl)
 	}, options)

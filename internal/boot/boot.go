@@ -6,6 +6,7 @@
 package boot
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -49,6 +50,9 @@ func (e *UnsupportedError) Error() string {
 		return fmt.Sprintf("profile %q has no enabled row; there is nothing to start", e.Profile)
 	}
 	fmt.Fprintf(&b, "profile %q cannot start: this build of dsh has no plugin for %d of its %d rows", e.Profile, len(e.Rows), e.Total)
+	if len(e.Args) > 0 {
+		fmt.Fprintf(&b, "\n\targuments of the app: %s", fault.ShellWords(e.Args...))
+	}
 	for _, row := range e.Rows {
 		fmt.Fprintf(&b, "\n\t%s: %s (from %s)", rowID(row), rowName(row), row.Origin)
 	}
@@ -79,7 +83,7 @@ func rowName(row compose.Row) string {
 const telemetryRow = "session-telemetry-otel"
 
 // Run starts the profile and returns when it ends.
-func Run(req Request, log Log) error {
+func Run(ctx context.Context, req Request, log Log) error {
 	snapshot, warnings, err := environ.Load(req.Environ, req.Env.Dir, req.Env.Home.Dir(), os.ReadFile)
 	if err != nil {
 		return err
@@ -90,7 +94,7 @@ func Run(req Request, log Log) error {
 	if err := req.Prepare(); err != nil {
 		return err
 	}
-	composed, err := action.Compose(req.Env, action.ComposeOptions{Name: req.Name, Patches: req.Patches})
+	composed, err := action.Compose(ctx, req.Env, action.ComposeOptions{Name: req.Name, Patches: req.Patches})
 	if err != nil {
 		return err
 	}

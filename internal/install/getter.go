@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-getter/v2"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/registry"
 )
 
 // maxDownload bounds an archive that is fetched by its address, in bytes.
@@ -61,7 +62,7 @@ func download(ctx context.Context, client *http.Client, address, dir string) (st
 		return "", err
 	}
 	if info.Size() > maxDownload {
-		return "", fault.Errorf(fault.Policy, "download %s: the archive is larger than %d bytes", shown(address), int64(maxDownload))
+		return "", fault.Errorf(fault.Policy, "download %s: the archive is larger than %d bytes", registry.ShownAddress(address), int64(maxDownload))
 	}
 	return dst, nil
 }
@@ -71,10 +72,10 @@ func download(ctx context.Context, client *http.Client, address, dir string) (st
 func plainAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
-		return fault.Errorf(fault.Other, "%q is not a valid address", shown(address))
+		return fault.Errorf(fault.Other, "%q is not a valid address", registry.ShownAddress(address))
 	}
 	refuse := func(what string) error {
-		return fault.Errorf(fault.Policy, "download %s: %s has a special meaning to the downloader", shown(address), what)
+		return fault.Errorf(fault.Policy, "download %s: %s has a special meaning to the downloader", registry.ShownAddress(address), what)
 	}
 	if strings.Contains(address, "::") {
 		return refuse(`"::"`)
@@ -90,33 +91,25 @@ func plainAddress(address string) error {
 	return nil
 }
 
-// shown is an address without its password, for messages.
-func shown(address string) string {
-	if u, err := url.Parse(address); err == nil {
-		return u.Redacted()
-	}
-	return "the address"
-}
-
 func downloadError(ctx context.Context, address string, status int, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("download %s: %w", shown(address), err)
+		return fmt.Errorf("download %s: %w", registry.ShownAddress(address), err)
 	}
 	switch {
 	case status == http.StatusNotFound || status == http.StatusGone:
-		return fault.Errorf(fault.Package, "download %s: there is nothing at this address (HTTP %d)", shown(address), status)
+		return fault.Errorf(fault.Package, "download %s: there is nothing at this address (HTTP %d)", registry.ShownAddress(address), status)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return fault.Errorf(fault.Package, "download %s: the server does not let you have it (HTTP %d)", shown(address), status)
+		return fault.Errorf(fault.Package, "download %s: the server does not let you have it (HTTP %d)", registry.ShownAddress(address), status)
 	case status >= 300:
-		return fault.Errorf(fault.Network, "download %s: the server answered HTTP %d", shown(address), status)
+		return fault.Errorf(fault.Network, "download %s: the server answered HTTP %d", registry.ShownAddress(address), status)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its text repeats the address, password and all
 	}
-	return fault.Errorf(fault.Network, "download %s: %w", shown(address), err)
+	return fault.Errorf(fault.Network, "download %s: %w", registry.ShownAddress(address), err)
 }
 
 // statusRecorder keeps the code of the last answer.

@@ -72,7 +72,7 @@ const (
 	Removed Action = "removed"
 	Updated Action = "updated"
 	Kept    Action = "kept"     // it was named, and is as it was
-	LeftOut Action = "left out" // it is optional and does not run on this machine
+	LeftOut Action = "left out" // it is optional, and not installed
 )
 
 // LayerChange is what happened to a dependency's place in the bundle list.
@@ -92,6 +92,7 @@ const (
 type Change struct {
 	Name    string      `json:"name"`
 	Action  Action      `json:"action"`
+	Reason  string      `json:"reason,omitempty"`  // why it was left out
 	Before  string      `json:"before,omitempty"`  // version
 	Version string      `json:"version,omitempty"` // version now
 	Spec    string      `json:"spec,omitempty"`    // as package.json holds it
@@ -175,6 +176,7 @@ func (j *Job) Remove(ctx context.Context, names []string) (*Result, error) {
 	if err := j.begin(); err != nil {
 		return nil, err
 	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	all := j.dependencyNames()
 	var absent []string
 	for _, name := range names {
@@ -241,6 +243,7 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 	if j.Offline {
 		return nil, fault.Errorf(fault.Network, "update asks registries for newer versions, which --offline forbids")
 	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	all := j.dependencyNames()
 	for _, name := range names {
 		if !slices.Contains(all, name) {
@@ -254,6 +257,12 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 	}
 	find, ctx, done := j.sources(ctx)
 	defer done()
+	for _, name := range names {
+		wanted, _, _ := j.manifest.Dependency(name)
+		if spec, err := ParseDependency(name, wanted, j.Dir); err == nil {
+			find.prefetch(ctx, spec)
+		}
+	}
 	for _, name := range names {
 		if err := j.raise(ctx, find, name, latest); err != nil {
 			return nil, err
@@ -315,7 +324,9 @@ func (j *Job) begin() error {
 			return fault.WithHint(err, "%s && %s resolves the dependencies anew", fault.ShellWords("rm", file), j.command("install"))
 		}
 	}
-	j.Tx.Expect(LockName, j.lockText)
+	if err := j.Tx.Expect(LockName, j.lockText); err != nil {
+		return err
+	}
 	if j.manifest, err = j.readManifest(); err != nil {
 		return err
 	}
@@ -337,7 +348,9 @@ func (j *Job) readManifest() (*profile.Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to read profile manifest: %w", err)
 	}
-	j.Tx.Expect("package.json", text)
+	if err := j.Tx.Expect("package.json", text); err != nil {
+		return nil, err
+	}
 	return profile.ParseManifest(file, text)
 }
 
@@ -393,7 +406,9 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	}
 	lock := lockOf(root, wishes)
 	lockText := lock.Bytes()
-	if c.frozen && !bytes.Equal(lockText, j.lockText) {
+	if j.locked != nil && bytes.Equal(lockText, j.locked.Bytes()) || j.locked == nil && len(wishes) == 0 {
+		lockText = j.lockText // the same content, in whatever line ends
+	} else if c.frozen {
 		return nil, fault.WithHint(fault.Errorf(fault.Package, "%s does not fit package.json, and it must not change", LockName),
 			"%s brings it up to date", j.command("install"))
 	}

@@ -126,7 +126,10 @@ func (j *Job) describe(t *tree, name string, before, now installed) Change {
 		ch.Action = Removed
 	case !now.there:
 		ch.Action = LeftOut
-		ch.Version = n.version()
+		ch.Version, ch.Reason = n.version(), "it is not to be had"
+		if ok && !ThisPlatform().runs(n.Package) {
+			ch.Reason = "it does not run on this machine"
+		}
 	case !j.depended(name) || !before.there:
 		ch.Action = Added
 	case before.version != now.version || j.moved(t, name):

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -104,7 +104,7 @@ func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error)
 		Bin:           m.Bin,
 	}
 	if m.Deprecated != "" {
-		s.deprecated.Store(pkg.describe(), m.Deprecated)
+		s.deprecated.Store(pkg.describe(), strings.Join(strings.Fields(m.Deprecated), " "))
 	}
 	if m.Dist.Tarball != s.job.Registry.TarballURL(pkg.Name, pkg.Version) {
 		pkg.Origin.Place = m.Dist.Tarball
@@ -236,13 +236,17 @@ func (s *sources) kept(origin Origin) (store.Entry, bool) {
 // fromAddress downloads an archive into the store.
 func (s *sources) fromAddress(ctx context.Context, address string, want store.Integrity) (store.Entry, error) {
 	if s.job.Offline {
-		return store.Entry{}, fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", shown(address))
+		return store.Entry{}, fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", registry.ShownAddress(address))
 	}
-	dir, err := s.job.Store.TempDir()
-	if err != nil {
-		return store.Entry{}, err
-	}
-	file, err := download(ctx, s.job.Registry.HTTP(), address, dir)
+	var file string
+	err := s.job.Registry.Retry(ctx, func() error {
+		dir, err := s.job.Store.TempDir() // go-getter wants a destination that is not there
+		if err != nil {
+			return err
+		}
+		file, err = download(ctx, s.job.Registry.HTTP(), address, dir)
+		return err
+	})
 	if err != nil {
 		return store.Entry{}, err
 	}
@@ -252,7 +256,7 @@ func (s *sources) fromAddress(ctx context.Context, address string, want store.In
 	}
 	defer f.Close()
 	entry, err := s.job.Store.AddTarball(ctx, s.job.counted(f), want)
-	return entry, within(shown(address), err)
+	return entry, within(registry.ShownAddress(address), err)
 }
 
 // within says of which package an error of the store speaks.
@@ -286,69 +290,64 @@ func (c countingReader) Read(p []byte) (int, error) {
 // An optional package that cannot be had is added to skipped.
 func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[string]bool) (map[store.Integrity]store.Entry, error) {
 	entries := map[store.Integrity]store.Entry{}
-	missing := map[store.Integrity]string{} // where it is needed first
+	missing := map[store.Integrity][]string{} // and all the places that need it
 	for _, at := range sortedKeys(lock.Nodes) {
 		n := lock.Nodes[at]
 		if skipped[at] || n.Origin.Kind == Link {
 			continue
 		}
-		if _, known := entries[n.Integrity]; known {
+		if places, known := missing[n.Integrity]; known {
+			missing[n.Integrity] = append(places, at)
 			continue
 		}
 		entry, ok := j.Store.Get(n.Integrity)
-		if ok && !j.lays(at, n) {
-			entries[n.Integrity] = entry
-			continue
-		}
-		if ok && !entry.Intact() {
+		if ok && j.lays(at, n) && !entry.Intact() {
 			if err := j.Store.Drop(n.Integrity); err != nil {
 				return nil, fmt.Errorf("drop a damaged package from the store: %w", err)
 			}
 			ok = false
 		}
-		entries[n.Integrity] = entry
-		if !ok {
-			missing[n.Integrity] = at
+		if ok {
+			entries[n.Integrity] = entry
+		} else {
+			delete(entries, n.Integrity)
+			missing[n.Integrity] = []string{at}
 		}
 	}
 	if len(missing) == 0 {
 		return entries, nil
 	}
-	type fetched struct {
-		at    string
-		entry store.Entry
-		err   error
-	}
-	results := make(chan fetched, len(missing))
+	var mu sync.Mutex
+	done := 0
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelRequests)
-	var done atomic.Int64
-	for _, at := range missing {
-		n := lock.Nodes[at]
+	for id, places := range missing {
+		optional := true // nobody needs it
+		for _, at := range places {
+			optional = optional && lock.Nodes[at].Optional
+		}
+		n := lock.Nodes[places[0]]
 		group.Go(func() error {
 			entry, err := s.archive(groupCtx, n.Package)
-			if j.Events.Fetching != nil {
-				j.Events.Fetching(int(done.Add(1)), len(missing))
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; j.Events.Fetching != nil {
+				j.Events.Fetching(done, len(missing))
 			}
-			results <- fetched{at, entry, err}
-			if err != nil && !(n.Optional && isMissing(err)) {
+			switch {
+			case err == nil:
+				entries[id] = entry
+			case optional && isMissing(err):
+				for _, at := range places {
+					skipped[at] = true
+				}
+			default:
 				return within(n.describe(), err)
 			}
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	close(results)
-	for r := range results {
-		if r.err != nil {
-			skipped[r.at] = true
-			continue
-		}
-		entries[lock.Nodes[r.at].Integrity] = r.entry
-	}
-	return entries, nil
+	return entries, group.Wait()
 }
 
 // lays reports whether the package at a path is laid out by this job, and is
@@ -390,7 +389,7 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 
 func shownPlace(spec Spec) string {
 	if spec.Kind == URL {
-		return shown(spec.Place)
+		return registry.ShownAddress(spec.Place)
 	}
 	return spec.Place
 }
@@ -401,7 +400,7 @@ func (j *Job) from(pkg *Package) string {
 	case Registry:
 		return j.Registry.RegistryFor(pkg.Name)
 	case URL:
-		return shown(pkg.Origin.Place)
+		return registry.ShownAddress(pkg.Origin.Place)
 	default:
 		return nativePlace(j.Dir, pkg.Origin.Place)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/registry"
 )
 
 // Kind says where the content of a package comes from.
@@ -40,7 +41,13 @@ type SpecError struct {
 	Text, Reason, Remedy string
 }
 
-func (e *SpecError) Error() string { return "package spec " + quote(e.Text) + " " + e.Reason }
+func (e *SpecError) Error() string {
+	text := e.Text
+	if strings.Contains(text, "://") {
+		text = registry.ShownAddress(text) // without what may be secret in it
+	}
+	return "package spec " + quote(text) + " " + e.Reason
+}
 
 // Hint implements fault.Hinted.
 func (e *SpecError) Hint() string { return e.Remedy }

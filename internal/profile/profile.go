@@ -74,8 +74,15 @@ func OpenOrCreate(home Home, name Name) (*Profile, error) {
 	return open(home, name, true, onDisk)
 }
 
-// OpenForReading is [Open] for dumps and other commands that must work in a
-// home that cannot be written: what [Open] would have written is then only in
+// Read opens a profile and never writes: one that is missing is a
+// [MissingError], also where its name is a template's, and what [Open] would
+// rewrite is rewritten in memory only.
+func Read(home Home, name Name) (*Profile, error) {
+	return open(home, name, false, writes{})
+}
+
+// OpenForReading is [Open] for dumps and starts, which must work in a home that
+// cannot be written: what [Open] would have written is then only in
 // memory, and Warnings says so.
 func OpenForReading(home Home, name Name) (*Profile, error) {
 	return openForReading(home, name, false, onDisk)
@@ -102,7 +109,8 @@ func openForReading(home Home, name Name, makeAny bool, w writes) (*Profile, err
 }
 
 // writes is what opening a profile may do to the disk, and what happens when
-// it fails: an error from failed ends it, nil goes on in memory.
+// it fails: an error from failed ends it, nil goes on in memory. The zero value
+// writes nothing.
 type writes struct {
 	init   func(Home, Name, Template) (created bool, err error)
 	update func(path string, data []byte) error
@@ -121,7 +129,7 @@ func open(home Home, name Name, makeAny bool, w writes) (*Profile, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		tmpl, ok := templateFor(name, makeAny)
-		if !ok {
+		if !ok || w.init == nil {
 			return nil, missing(name, p.Dir)
 		}
 		if p.Created, err = w.init(home, name, tmpl); err == nil {
@@ -141,7 +149,7 @@ func open(home Home, name Name, makeAny bool, w writes) (*Profile, error) {
 	if p.Manifest, err = ParseManifest(path, text); err != nil {
 		return nil, err
 	}
-	if renew(name, p.Manifest) {
+	if renew(name, p.Manifest) && w.update != nil {
 		if err := w.update(path, p.Manifest.Bytes()); err != nil {
 			if err := w.failed(fmt.Errorf("updating the bundle list of profile %s: %w", quote(name.text), err)); err != nil {
 				return nil, err

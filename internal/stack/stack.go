@@ -176,6 +176,10 @@ func findBundle(opts Options, name string) (Bundle, error) {
 	if pkg, ok, err = installation.Find(opts.Profile.Dir, name); err != nil || ok {
 		return Bundle{name, pkg, false}, err
 	}
+	link := filepath.Join(opts.Profile.Dir, "node_modules", filepath.FromSlash(name))
+	if target, err := os.Readlink(link); err == nil {
+		return Bundle{}, fmt.Errorf("%s links to %s, and there is no such folder", link, target)
+	}
 	return Bundle{}, fmt.Errorf("cannot resolve profile bundle %q from the dsh installation or %s; run 'dsh plugin --profile %s install' if its dependency is not installed",
 		name, opts.Profile.Dir, fault.ShellWord(opts.Profile.Name.String()))
 }

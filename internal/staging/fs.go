@@ -190,7 +190,7 @@ func (osFS) TryLock(path string, record []byte) (func() error, error) {
 	if held.paths[path] != nil {
 		return nil, ErrHeld
 	}
-	lock := flock.New(path, flock.SetPermissions(0o644))
+	lock := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := lock.TryLock()
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ const keptReplaced = 3
 // is a [*LostRace].
 //
 // The previous directory becomes <state>/replaced-<n>, of which the last three
-// are kept, unless opts.Drop. If the state is on another filesystem it is copied there, and if it
+// are kept, unless opts.Decide says that it is not worth it. If the state is on another filesystem it is copied there, and if it
 // cannot be moved it stays beside the profile, with a warning, until the next
 // change of the profile tries again.
 func ReplaceDir(ctx context.Context, place Place, build func(stage string) error, opts Options) (Replacement, error) {
@@ -70,7 +70,7 @@ func ReplaceDir(ctx context.Context, place Place, build func(stage string) error
 	case is != seen:
 		err = &LostRace{place.Dir}
 	default:
-		r, err = d.replaceDir(ctx, place, build, opts.Drop)
+		r, err = d.replaceDir(ctx, place, build, opts.Decide)
 	}
 	if rerr := lock.Release(); rerr != nil {
 		r.Warnings = append(r.Warnings, rerr.Error())
@@ -78,7 +78,7 @@ func ReplaceDir(ctx context.Context, place Place, build func(stage string) error
 	return r, err
 }
 
-func (d disk) replaceDir(ctx context.Context, place Place, build func(stage string) error, drop bool) (r Replacement, err error) {
+func (d disk) replaceDir(ctx context.Context, place Place, build func(stage string) error, decide func() (bool, error)) (r Replacement, err error) {
 	fail := func(err error) (Replacement, error) {
 		return Replacement{}, fmt.Errorf("replacing profile directory %s: %w", place.Dir, err)
 	}
@@ -88,6 +88,12 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	old, err := d.identityOf(place.Dir)
 	if err != nil {
 		return fail(err)
+	}
+	drop := false
+	if decide != nil {
+		if drop, err = decide(); err != nil {
+			return Replacement{}, err
+		}
 	}
 	if err := errors.Join(d.mkdirAll(filepath.Dir(place.Dir)), d.claim(place)); err != nil {
 		return fail(err)

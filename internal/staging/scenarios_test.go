@@ -153,7 +153,7 @@ var scenarios = []scenario{
 	{"replace a profile not worth keeping", false, smallProfile, func(t testing.TB, fsys FS, home string) ([]string, error) {
 		r, err := ReplaceDir(t.Context(), placeIn(home), func(stage string) error {
 			return disk{fsys}.writeFile(filepath.Join(stage, "package.json"), []byte(`{"fresh":1}`), 0o644)
-		}, Options{FS: fsys, Drop: true})
+		}, Options{FS: fsys, Decide: func() (bool, error) { return true, nil }})
 		return r.Warnings, err
 	}},
 	{"make the profile", false, func(t testing.TB, home string) {}, replaceProfile},

@@ -24,8 +24,13 @@ type Options struct {
 	// held and earlier changes finished, so that the profile that it makes, or
 	// finds, is the one that the transaction is about.
 	Make func() error
-	// Drop tells [ReplaceDir] that the previous directory is not worth keeping.
-	Drop bool
+	// Unmake takes back what Make made. It is called with the lock still held
+	// when the transaction ends without having changed anything.
+	Unmake func() error
+	// Decide is asked by [ReplaceDir], with the lock held and earlier changes
+	// finished, whether the previous directory is not worth keeping. An error
+	// ends the replacement.
+	Decide func() (drop bool, err error)
 }
 
 func (o Options) disk() disk {
@@ -42,6 +47,7 @@ func (o Options) disk() disk {
 type Tx struct {
 	change  change
 	lock    *Lock
+	unmake  func() error // takes back the making of the profile
 	release func() error // of the staging directory
 	targets map[string]target
 	expect  map[string][]byte
@@ -84,9 +90,12 @@ func Begin(ctx context.Context, place Place, opts Options) (*Tx, error) {
 	}
 	tx, err := d.begin(place, opts.Make)
 	if err != nil {
+		if opts.Unmake != nil {
+			err = errors.Join(err, opts.Unmake())
+		}
 		return nil, errors.Join(err, lock.Release())
 	}
-	tx.lock = lock
+	tx.lock, tx.unmake = lock, opts.Unmake
 	return tx, nil
 }
 
@@ -234,6 +243,9 @@ func (tx *Tx) end(committed bool) error {
 		err = errors.Join(err, lerr)
 	} else {
 		err = errors.Join(err, c.removeStage(c.stage()))
+		if !committed && tx.unmake != nil {
+			err = errors.Join(err, tx.unmake())
+		}
 	}
 	err = errors.Join(err, tx.lock.Release())
 	if err != nil && committed {

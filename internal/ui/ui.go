@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -59,10 +60,31 @@ func (u *UI) paint(colour, text string) string {
 	return colour + text + reset
 }
 
+// clean makes the control characters of a text visible, which packages could
+// otherwise use to write what they like on a terminal.
+func clean(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if isControl(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isControl(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t'
+}
+
 // Say writes one line of news to standard error.
 func (u *UI) Say(format string, args ...any) {
 	if !u.JSON {
-		fmt.Fprintf(u.Err, "dsh: %s\n", fmt.Sprintf(format, args...))
+		fmt.Fprintf(u.Err, "dsh: %s\n", clean(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -72,7 +94,7 @@ func (u *UI) Warn(text string) {
 		u.warnings = append(u.warnings, text)
 		return
 	}
-	fmt.Fprintf(u.Err, "dsh: %s %s\n", u.paint(yellow, "warning:"), text)
+	fmt.Fprintf(u.Err, "dsh: %s %s\n", u.paint(yellow, "warning:"), clean(text))
 }
 
 // Notice writes a line whose words other programs know, as they are.
@@ -81,7 +103,7 @@ func (u *UI) Notice(text string) {
 		u.warnings = append(u.warnings, text)
 		return
 	}
-	fmt.Fprintf(u.Err, "dsh: %s\n", text)
+	fmt.Fprintf(u.Err, "dsh: %s\n", clean(text))
 }
 
 // Result writes the result of a command: value as JSON, or what text prints.
@@ -121,13 +143,13 @@ func (u *UI) Fail(err error) {
 		u.fail(class, text, hint)
 		return
 	}
-	first, rest, more := strings.Cut(strings.TrimPrefix(text, "dsh: "), "\n")
+	first, rest, more := strings.Cut(strings.TrimPrefix(clean(text), "dsh: "), "\n")
 	fmt.Fprintf(u.Err, "dsh: %s\n", u.paint(red, first))
 	if more {
 		fmt.Fprintln(u.Err, rest)
 	}
 	if hint != "" {
-		fmt.Fprintf(u.Err, "dsh: hint: %s\n", hint)
+		fmt.Fprintf(u.Err, "dsh: hint: %s\n", clean(hint))
 	}
 }
 

@@ -72,7 +72,7 @@ func (c Config) RegistryFor(name string) string {
 func (c *Config) SetRegistry(address string) error {
 	registry, user, err := parseRegistry(address)
 	if err != nil {
-		return fault.Errorf(fault.Other, "registry %s: %w", shownAddress(address), err)
+		return fault.Errorf(fault.Other, "registry %s: %w", ShownAddress(address), err)
 	}
 	c.Registry = registry
 	c.credentials = c.credentials.allowing(registry, user)
@@ -206,7 +206,7 @@ func (s located) registry() (string, *url.Userinfo, error) {
 		err = errors.New("the variable " + s.missing + " is not set")
 	}
 	if err != nil {
-		return "", nil, fault.Errorf(fault.Other, "%s: registry %s: %w", s.file, shownAddress(s.last()), err)
+		return "", nil, fault.Errorf(fault.Other, "%s: registry %s: %w", s.file, ShownAddress(s.last()), err)
 	}
 	return registry, user, nil
 }
@@ -224,9 +224,9 @@ func parseRegistry(address string) (string, *url.Userinfo, error) {
 	return strings.TrimRight(u.String(), "/") + "/", user, nil
 }
 
-// shownAddress is an address as messages may show it: without user, password
+// ShownAddress is an address as messages may show it: without user, password
 // and query, which can be secrets.
-func shownAddress(address string) string {
+func ShownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		if strings.ContainsAny(address, "@?") {

@@ -20,7 +20,7 @@ import (
 type NotFoundError struct{ Name, Registry string }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("package %q not found in the registry %s", e.Name, shownAddress(e.Registry))
+	return fmt.Sprintf("package %q not found in the registry %s", e.Name, ShownAddress(e.Registry))
 }
 
 // Class makes it a package failure.
@@ -89,7 +89,7 @@ func (e *NoMatchError) Error() string {
 	if !e.Before.IsZero() {
 		fmt.Fprintf(&b, " and is older than %s", e.Before.UTC().Format(time.DateOnly))
 	}
-	fmt.Fprintf(&b, " in the registry %s", shownAddress(e.Registry))
+	fmt.Fprintf(&b, " in the registry %s", ShownAddress(e.Registry))
 	if len(e.Newest) == 0 {
 		b.WriteString(", which has no version of it at all")
 		return b.String()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"dsh/internal/fault"
 )
 
 const (
@@ -44,6 +46,18 @@ func (c *Client) retry(ctx context.Context, attempt func() error) error {
 			return err
 		}
 	}
+}
+
+// Retry calls attempt again, as often and after such pauses as the client
+// itself does, while its error is a network failure.
+func (c *Client) Retry(ctx context.Context, attempt func() error) error {
+	return c.retry(ctx, func() error {
+		err := attempt()
+		if fault.ClassOf(err) == fault.Network {
+			return &temporaryError{error: err}
+		}
+		return err
+	})
 }
 
 // waitBefore is the pause before retry n, counted from 0.
@@ -113,6 +127,11 @@ func (c *Client) failed(ctx context.Context, x exchange, err error) error {
 		return ctx.Err()
 	}
 	text, final := causeText(err)
+	if u, err := url.Parse(x.address); err == nil && c.config.proxies != nil {
+		if proxy := c.config.proxies.proxyFor(u); proxy != nil {
+			text += " (through the proxy " + ShownAddress(proxy.String()) + ")"
+		}
+	}
 	failure := &NetworkError{Doing: x.doing, Host: x.host(), Cause: text, Err: plainError(err)}
 	if final {
 		return failure
@@ -136,7 +155,7 @@ func (c *Client) refused(x exchange, resp *http.Response) error {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		cred, _ := c.config.credentials.find(resp.Request.URL)
 		return &AuthError{
-			Doing: x.doing, Server: shownAddress(x.address), Status: status,
+			Doing: x.doing, Server: ShownAddress(x.address), Status: status,
 			Key: c.config.credentialKey(x.address), Missing: cred.missing, Sent: cred.header != "",
 		}
 	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500:

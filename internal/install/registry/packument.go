@@ -113,7 +113,7 @@ func (p *Packument) Manifest(version string) (*Manifest, error) {
 			m, err := parseManifest(p.Name, version, p.Registry, e.manifest)
 			if err != nil {
 				return nil, &NetworkError{
-					Doing: "get the versions of " + p.Name, Host: shownAddress(p.Registry),
+					Doing: "get the versions of " + p.Name, Host: ShownAddress(p.Registry),
 					Cause: fmt.Sprintf("the manifest of %s cannot be read: %v", version, err), Err: err,
 				}
 			}

@@ -21,7 +21,7 @@ import (
 func (c *Client) OpenTarball(ctx context.Context, dist Dist) (io.ReadCloser, int64, error) {
 	u, err := url.Parse(dist.Tarball)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return nil, 0, fault.Errorf(fault.Package, "download %s: it is no http or https address", shownAddress(dist.Tarball))
+		return nil, 0, fault.Errorf(fault.Package, "download %s: it is no http or https address", ShownAddress(dist.Tarball))
 	}
 	x := exchange{
 		doing:   "download " + path.Base(u.Path),
@@ -35,7 +35,7 @@ func (c *Client) OpenTarball(ctx context.Context, dist Dist) (io.ReadCloser, int
 		return err
 	})
 	if errors.Is(err, errGone) {
-		return nil, 0, fault.Errorf(fault.Package, "download %s: there is nothing at this address", shownAddress(dist.Tarball))
+		return nil, 0, fault.Errorf(fault.Package, "download %s: there is nothing at this address", ShownAddress(dist.Tarball))
 	}
 	if err != nil {
 		return nil, 0, err
@@ -148,7 +148,7 @@ func contentRange(header string) (start, total int64) {
 }
 
 func (t *tarball) tooLong() error {
-	return fault.Errorf(fault.Policy, "download %s: the archive is larger than %d bytes", shownAddress(t.address), t.limit)
+	return fault.Errorf(fault.Policy, "download %s: the archive is larger than %d bytes", ShownAddress(t.address), t.limit)
 }
 
 // Close ends the transfer. It may be called at any time.
