@@ -250,13 +250,21 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 			p.ui.Warn(fmt.Sprintf("%s declares no dsh.bundle — installed as a plain dependency, not a profile layer", c.Name))
 		case c.Layer != install.NoLayer && c.Shadowed:
 			p.ui.Warn(fmt.Sprintf("the layer %s comes from the installation and not from this package; to use this one add it under a name of its own: dsh plugin --profile %s add %s",
-				c.Name, p.shellProfile(), fault.ShellWord("my-"+path.Base(c.Name)+"@npm:"+c.Name+"@"+c.Version)))
+				c.Name, p.shellProfile(), fault.ShellWord("my-"+path.Base(c.Name)+"@"+ownSpec(c))))
 		}
 	}
 	if by := report.Tree.Replaced; by != "" {
 		p.ui.Say("node_modules was made by %s and has been made anew", by)
 	}
 	return p.ui.Result(report, func(w io.Writer) { printReport(w, report) })
+}
+
+// ownSpec is where a package came from, to be written behind another name.
+func ownSpec(c install.Change) string {
+	if strings.Contains(c.Spec, ":") {
+		return c.Spec // an alias, an address or a path
+	}
+	return "npm:" + c.Name + "@" + c.Version
 }
 
 func printReport(w io.Writer, report *action.Report) {

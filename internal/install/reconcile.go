@@ -89,7 +89,7 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 		switch {
 		case layer && listed:
 			ch.Layer = LayerKept
-		case layer && (activate(name) || !before.bundle):
+		case layer && (activate(name) || before.there && !before.bundle):
 			ch.Layer = LayerAdded
 			bundles = append(bundles, name)
 		case layer:
@@ -130,7 +130,7 @@ func (j *Job) describe(t *tree, name string, before, now installed) Change {
 		if ok && !ThisPlatform().runs(n.Package) {
 			ch.Reason = "it does not run on this machine"
 		}
-	case !j.depended(name) || !before.there:
+	case !j.depended(name) || before.version == "":
 		ch.Action = Added
 	case before.version != now.version || j.moved(t, name):
 		ch.Action = Updated

@@ -21,6 +21,9 @@ func HelpText(commands []Syntax) string {
 
 Boot a profile: a stack of plugin packages and your own changes to it, composed
 into one configuration.
+
+This release installs and composes. It does not run plugins yet: a start goes as
+far as the composed tree and names what it cannot run.
 `)
 	writeSection(&h, "Arguments:", []row{
 		{"args", "arguments of the app; they begin at the first word that is no option below, or after --"},
