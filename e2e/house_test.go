@@ -30,9 +30,10 @@ var mayImport = map[string][]string{
 	"internal/compose":          {"internal/fault"},
 	"internal/profile":          {"internal/fault", "internal/staging", "profiles"},
 	"internal/installation":     {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
-	"internal/install":          {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/registry", "internal/install/store"},
-	"internal/install/registry": {"internal/fault", "internal/npmrange"},
-	"internal/install/store":    {"internal/fault", "internal/staging"},
+	"internal/install":          {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
+	"internal/install/manifest": {},
+	"internal/install/registry": {"internal/fault", "internal/npmrange", "internal/install/manifest"},
+	"internal/install/store":    {"internal/fault", "internal/staging", "internal/install/manifest"},
 	"internal/stack":            {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile"},
 	"internal/action": {
 		"bundles", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",

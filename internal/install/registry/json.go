@@ -74,11 +74,6 @@ func (c *scanner) members(f func(key string)) {
 	})
 }
 
-// elements calls f for each element of an array, as members does.
-func (c *scanner) elements(f func()) {
-	c.items('[', ']', func() { c.each(f) })
-}
-
 func (c *scanner) items(open, close byte, item func()) {
 	if c.peek() != open {
 		c.skip()
