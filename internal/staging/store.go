@@ -3,6 +3,7 @@ package staging
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 )
@@ -49,10 +50,15 @@ func Publish(tmp, final string) error {
 }
 
 func (d disk) publish(tmp, final string) error {
-	if err := d.mkdirAll(filepath.Dir(final)); err != nil {
-		return err
+	// One directory of many is made without a sync, as derived content may be.
+	err := d.Mkdir(filepath.Dir(final), 0o755)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = d.mkdirAll(filepath.Dir(final))
 	}
-	err := d.RenameNew(tmp, final)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("publishing %s: %w", final, err)
+	}
+	err = d.RenameNew(tmp, final)
 	if err == nil {
 		return nil
 	}
