@@ -5,135 +5,113 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"path"
-	"slices"
+	"io"
+	"os"
+	"path/filepath"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/manifest"
 )
 
-// packageJSON is the package.json inside a package, by key in its exact
-// spelling. Fields whose type publishers get wrong are read leniently: a
-// package installs when npm would install it.
-type packageJSON map[string]json.RawMessage
-
-func parsePackageJSON(where string, text []byte) (packageJSON, error) {
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	var p packageJSON
-	err := json.Unmarshal(text, &p)
-	if err == nil {
-		return p, nil
+// readPackageJSON reads the package.json in a folder that a message calls
+// where. A folder without one is an fs.ErrNotExist; what is wrong with one that
+// is there is of class Package.
+func readPackageJSON(where, dir string) (*manifest.Manifest, error) {
+	text, err := readPackageText(where, filepath.Join(dir, "package.json"))
+	if err != nil {
+		return nil, err
 	}
+	m, err := manifest.Parse(text)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
 		return nil, fault.Errorf(fault.Package, "%s/package.json:%d: %w", where, line, err)
 	}
-	return nil, fault.Errorf(fault.Package, "%s/package.json must hold a JSON object", where)
+	if err != nil {
+		return nil, fault.Errorf(fault.Package, "%s/package.json must hold a JSON object", where)
+	}
+	return m, nil
+}
+
+func readPackageText(where, file string) ([]byte, error) {
+	info, err := os.Stat(file) // opening what is no file may wait for ever
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", where, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fault.Errorf(fault.Package, "%s/package.json is no file", where)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", where, err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, manifest.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", where, err)
+	}
+	if len(text) > manifest.MaxSize {
+		return nil, fault.Errorf(fault.Package, "%s/package.json is larger than %d bytes", where, manifest.MaxSize)
+	}
+	return text, nil
 }
 
 // noVersion stands for the version of a package that names none.
 const noVersion = "0.0.0"
 
-// text is a field that is a string, "" when it is none.
-func (p packageJSON) text(key string) string {
-	var s string
-	_ = json.Unmarshal(p[key], &s)
-	return s
+// versionOf is the version that a package.json names.
+func versionOf(m *manifest.Manifest) string {
+	if m.Version == "" {
+		return noVersion
+	}
+	return m.Version
 }
 
-// resolved is the package that a package.json describes.
-func (p packageJSON) resolved(where string) (*Package, error) {
-	name := p.text("name")
-	if !validName(name) {
-		return nil, fault.Errorf(fault.Package, "%s: %q in its package.json is no package name", where, name)
+// packageOf is the package that a manifest describes, without origin and
+// integrity. What it says of names that may not be installed is left out.
+func packageOf(m *manifest.Manifest) *Package {
+	return &Package{
+		Name:          m.Name,
+		Version:       versionOf(m),
+		Dependencies:  wantedMap(m.Dependencies),
+		Optional:      wantedMap(m.OptionalDependencies),
+		Peers:         wantedMap(m.PeerDependencies),
+		OptionalPeers: validNames(m.OptionalPeers),
+		Bundled:       validNames(m.BundleDependencies),
+		OS:            m.OS,
+		CPU:           m.CPU,
+		Libc:          m.Libc,
+		Bin:           m.Bin,
 	}
-	pkg := &Package{
-		Name:         name,
-		Version:      p.text("version"),
-		Dependencies: stringMap(p["dependencies"]),
-		Optional:     stringMap(p["optionalDependencies"]),
-		Peers:        stringMap(p["peerDependencies"]),
-		OS:           stringList(p["os"]),
-		CPU:          stringList(p["cpu"]),
-		Libc:         stringList(p["libc"]),
-		Bin:          programs(name, p["bin"]),
-	}
-	if pkg.Version == "" {
-		pkg.Version = noVersion
-	}
-	var meta map[string]struct{ Optional bool }
-	if json.Unmarshal(p["peerDependenciesMeta"], &meta) == nil {
-		for name, m := range meta {
-			if m.Optional {
-				pkg.OptionalPeers = append(pkg.OptionalPeers, name)
-			}
+}
+
+// wantedMap is the entries of a dependency map whose names may be installed,
+// with the empty range written out.
+func wantedMap(m map[string]string) map[string]string {
+	var out map[string]string
+	for name, wanted := range m {
+		if !validName(name) {
+			continue
 		}
-		slices.Sort(pkg.OptionalPeers)
-	}
-	for _, key := range []string{"bundleDependencies", "bundledDependencies"} {
-		var all bool
-		if json.Unmarshal(p[key], &all) == nil && all {
-			pkg.Bundled = slices.Sorted(maps.Keys(pkg.Dependencies))
-		} else if names := stringList(p[key]); len(names) > 0 {
-			pkg.Bundled = slices.Sorted(slices.Values(names))
+		if out == nil {
+			out = make(map[string]string, len(m))
 		}
+		out[name] = anyVersion(wanted)
 	}
-	return pkg, nil
+	return out
 }
 
-// isBundle reports whether a package declares a layer, well or badly: a bad
-// declaration counts as well, so that adding it can say what is wrong.
-func (p packageJSON) isBundle() bool {
-	var dsh map[string]json.RawMessage
-	_ = json.Unmarshal(p["dsh"], &dsh)
-	return dsh["bundle"] != nil
-}
+// validNames is the names that may be installed, nil when there are none.
+func validNames(names []string) []string { return only(names, validName) }
 
-// stringMap reads the string members of an object.
-func stringMap(raw json.RawMessage) map[string]string {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return nil
-	}
-	values := make(map[string]string, len(members))
-	for name, member := range members {
-		var s string
-		if json.Unmarshal(member, &s) == nil && validName(name) {
-			values[name] = anyVersion(s)
+// only is the names for which keep holds, nil when there are none.
+func only(names []string, keep func(string) bool) []string {
+	var out []string
+	for _, name := range names {
+		if keep(name) {
+			out = append(out, name)
 		}
 	}
-	return values
-}
-
-// stringList reads a list of strings, or one string as a list of one.
-func stringList(raw json.RawMessage) []string {
-	var one string
-	if json.Unmarshal(raw, &one) == nil && one != "" {
-		return []string{one}
-	}
-	var list []string
-	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return nil
-	}
-	return list
-}
-
-// programs reads the bin field: a map, or one file under the package's name.
-func programs(name string, raw json.RawMessage) map[string]string {
-	var one string
-	if json.Unmarshal(raw, &one) == nil && one != "" {
-		return map[string]string{path.Base(name): one}
-	}
-	many := map[string]string{}
-	if json.Unmarshal(raw, &many) != nil {
-		return nil
-	}
-	for program, target := range many {
-		if program == "" || target == "" {
-			delete(many, program)
-		}
-	}
-	return many
+	return out
 }
 
 // describe names a package in messages.

@@ -1,8 +1,8 @@
 package install
 
 import (
-	"fmt"
-	"os"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -20,19 +20,14 @@ type installed struct {
 // onDisk reads what is installed for a dependency of the profile right now.
 func onDisk(dir, name string) installed {
 	at := filepath.Join(dir, "node_modules", filepath.FromSlash(name))
-	text, err := os.ReadFile(filepath.Join(at, "package.json"))
-	if err != nil {
+	m, err := readPackageJSON(name, at)
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return installed{}
 	}
-	p, err := parsePackageJSON(name, text)
 	if err != nil {
 		return installed{there: true, dir: at}
 	}
-	version := p.text("version")
-	if version == "" {
-		version = noVersion
-	}
-	return installed{version: version, bundle: p.isBundle(), there: true, dir: at}
+	return installed{version: versionOf(m), bundle: m.Layer, there: true, dir: at}
 }
 
 // staged reads what will be installed for a dependency of the profile.
@@ -46,15 +41,11 @@ func (t *tree) staged(name string) (installed, error) {
 	if n.Origin.Kind == Link {
 		dir = nativePlace(t.dir, n.Origin.Place)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
-	if err != nil {
-		return installed{}, fmt.Errorf("read %s: %w", n.describe(), err)
-	}
-	p, err := parsePackageJSON(n.describe(), text)
+	m, err := readPackageJSON(n.describe(), dir)
 	if err != nil {
 		return installed{}, err
 	}
-	return installed{version: n.Version, bundle: p.isBundle(), there: true, dir: dir}, nil
+	return installed{version: n.Version, bundle: m.Layer, there: true, dir: dir}, nil
 }
 
 // reconcile brings the bundle list in step with the dependencies that the

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -72,8 +71,13 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	where := shownPlace(spec)
-	return s.described(where, entry.Dir(), spec, entry.Integrity)
+	pkg, err := s.described(shownPlace(spec), entry.Dir(), spec, entry.Integrity)
+	if err != nil {
+		return nil, err
+	}
+	// What the content does not bring along has to be installed.
+	pkg.Bundled = only(pkg.Bundled, func(name string) bool { return entry.Has("node_modules/" + name + "/package.json") })
+	return pkg, nil
 }
 
 func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error) {
@@ -90,19 +94,7 @@ func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error)
 	if err != nil {
 		return nil, err
 	}
-	pkg := &Package{
-		Name:          spec.Target,
-		Version:       m.Version,
-		Dependencies:  wantedMap(m.Dependencies),
-		Optional:      wantedMap(m.OptionalDependencies),
-		Peers:         wantedMap(m.PeerDependencies),
-		OptionalPeers: m.OptionalPeers,
-		Bundled:       m.BundleDependencies,
-		OS:            m.OS,
-		CPU:           m.CPU,
-		Libc:          m.Libc,
-		Bin:           m.Bin,
-	}
+	pkg := packageOf(&m.Manifest)
 	if m.Deprecated != "" {
 		s.deprecated.Store(pkg.describe(), strings.Join(strings.Fields(m.Deprecated), " "))
 	}
@@ -128,20 +120,6 @@ func (s *sources) manifest(ctx context.Context, spec Spec) (*registry.Manifest, 
 	return registry.Pick(packument, spec.Wanted, registry.PickOptions{NodeVersion: assumedNode()})
 }
 
-// wantedMap is a map of dependencies with the empty range written out.
-func wantedMap(m map[string]string) map[string]string {
-	if len(m) == 0 {
-		return nil
-	}
-	out := make(map[string]string, len(m))
-	for name, wanted := range m {
-		if validName(name) {
-			out[name] = anyVersion(wanted)
-		}
-	}
-	return out
-}
-
 // fromLink reads the package.json of a local folder that is linked.
 func (s *sources) fromLink(spec Spec) (*Package, error) {
 	where := shownPlace(spec)
@@ -159,21 +137,17 @@ func (s *sources) fromLink(spec Spec) (*Package, error) {
 
 // described is the package whose files are in dir.
 func (s *sources) described(where, dir string, spec Spec, id store.Integrity) (*Package, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	m, err := readPackageJSON(where, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Errorf(fault.Package, "%s holds no package.json, so it is no package", where)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", where, err)
-	}
-	p, err := parsePackageJSON(where, text)
-	if err != nil {
 		return nil, err
 	}
-	pkg, err := p.resolved(where)
-	if err != nil {
-		return nil, err
+	if !validName(m.Name) {
+		return nil, fault.Errorf(fault.Package, "%s: %q in its package.json is no package name", where, m.Name)
 	}
+	pkg := packageOf(m)
 	pkg.Integrity = id
 	pkg.Origin = Origin{spec.Kind, originPlace(spec, s.job.Dir)}
 	if spec.Kind == Link {
