@@ -1,0 +1,105 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dsh/internal/action"
+	"dsh/internal/fault"
+	"dsh/internal/installation"
+	"dsh/internal/profile"
+)
+
+func request(t *testing.T, name string) Request {
+	t.Helper()
+	home, err := profile.ResolveHome(t.TempDir(), os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := profile.ParseName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Request{
+		Env:     action.Env{Home: home, Dir: t.TempDir(), Getenv: os.Getenv, Installation: installation.Embedded()},
+		Name:    parsed,
+		Args:    []string{"--resume", "a b"},
+		Prepare: func() error { return nil },
+	}
+}
+
+func start(t *testing.T, req Request) error {
+	t.Helper()
+	quiet := func(string) {}
+	return Run(context.Background(), req, Log{Notice: quiet, Warn: quiet})
+}
+
+func TestRunNamesTheRowsThatItCannotRun(t *testing.T) {
+	err := start(t, request(t, "headless"))
+	unsupported, ok := errors.AsType[*UnsupportedError](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	text := err.Error()
+	for _, want := range []string{`profile "headless"`, "arguments of the app: --resume 'a b'", "llm: @deepseek-ai/dsh-llm (from @deepseek-ai/dsh-base)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	// headless switches hmr off.
+	if strings.Contains(text, "hmr:") || len(unsupported.Rows) != unsupported.Total-1 {
+		t.Errorf("%d of %d rows:\n%s", len(unsupported.Rows), unsupported.Total, text)
+	}
+	if hint := fault.Hint(err); !strings.Contains(hint, "dsh --profile headless --dump-config") {
+		t.Errorf("hint %q", hint)
+	}
+}
+
+func TestTheEnvironmentIsCheckedFirst(t *testing.T) {
+	req := request(t, "web")
+	if err := os.WriteFile(filepath.Join(req.Env.Dir, ".env"), []byte("PATH=/x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	req.Prepare = func() error {
+		t.Error("the profile was touched although the environment is refused")
+		return nil
+	}
+	if err := start(t, req); err == nil || !strings.Contains(err.Error(), `sets "PATH"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTelemetrySwitch(t *testing.T) {
+	for value, runs := range map[string]bool{"": true, "0": false, "false": false, "1": false} {
+		req := request(t, "headless")
+		patch := "- insert: [{id: session-telemetry-otel, name: '@deepseek-ai/dsh-session-telemetry-otel'}]\n"
+		if err := os.WriteFile(req.Env.Home.PatchPath(), []byte(patch), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if value != "" {
+			req.Environ = []string{"DSH_TELEMETRY_DISABLED=" + value}
+		}
+		err := start(t, req)
+		if got := strings.Contains(err.Error(), "session-telemetry-otel:"); got != runs {
+			t.Errorf("DSH_TELEMETRY_DISABLED=%q: the row runs: %v", value, got)
+		}
+	}
+}
+
+func TestNothingToStart(t *testing.T) {
+	req := request(t, "custom")
+	req.Prepare = func() error {
+		_, err := profile.OpenOrCreate(req.Env.Home, req.Name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(req.Env.Home.ProfileDir(req.Name), "package.json"), []byte("{}"), 0o644)
+	}
+	if err := start(t, req); err == nil || !strings.Contains(err.Error(), "nothing to start") {
+		t.Errorf("got %v", err)
+	}
+}
