@@ -278,11 +278,8 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 func (j *Job) raise(ctx context.Context, find *sources, name string, latest bool) error {
 	old, kind, _ := j.manifest.Dependency(name)
 	spec, err := ParseDependency(name, old, j.Dir)
-	if err != nil {
-		return err
-	}
-	if spec.Kind != Registry {
-		return nil
+	if err != nil || spec.Kind != Registry {
+		return nil // settle says what is wrong with a spec
 	}
 	style := operator(spec.Wanted)
 	if latest {
