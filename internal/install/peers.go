@@ -60,7 +60,10 @@ func peerProblems(lock *Lock) []peerProblem {
 			if IsHost(peer) || slices.Contains(n.OptionalPeers, peer) {
 				continue
 			}
-			found, ok := lock.lookUp(at, peer)
+			_, found, ok := lock.lookUp(at, peer)
+			if ok && found.Package == nil {
+				continue // somebody brings it along
+			}
 			p := peerProblem{n.describe(), peer, wanted, found.version()}
 			if (!ok || !satisfies(found.Version, wanted)) && !seen[p] {
 				seen[p] = true
@@ -71,19 +74,20 @@ func peerProblems(lock *Lock) []peerProblem {
 	return problems
 }
 
-// lookUp finds a name as Node.js would from inside the package at a path, or
-// from the profile where the path is empty.
-func (l *Lock) lookUp(at, name string) (Located, bool) {
+// lookUp finds a name, and its place, as Node.js would from inside the package
+// at a path, or from the profile where the path is empty. What a package
+// brings along in its archive is found without being known.
+func (l *Lock) lookUp(at, name string) (place string, n Located, ok bool) {
 	for {
-		key := "node_modules/" + name
-		if at != "" {
-			key = at + "/" + key
+		place = placeBelow(at, name)
+		if n, ok := l.Nodes[place]; ok {
+			return place, n, true
 		}
-		if n, ok := l.Nodes[key]; ok {
-			return n, true
+		if n, ok := l.Nodes[at]; ok && slices.Contains(n.Bundled, name) {
+			return place, Located{}, true
 		}
 		if at == "" {
-			return Located{}, false
+			return "", Located{}, false
 		}
 		at = parentPlace(at)
 	}
@@ -93,9 +97,5 @@ func (l *Lock) lookUp(at, name string) (Located, bool) {
 // such as a tag, does not exclude anything.
 func satisfies(version, wanted string) bool {
 	v, err := npmrange.ParseVersionLoose(version)
-	if err != nil {
-		return false
-	}
-	r, err := npmrange.ParseRangeLoose(wanted)
-	return err != nil || r.Satisfies(v)
+	return err == nil && accepts(wanted, v)
 }

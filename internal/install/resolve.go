@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"dsh/internal/fault"
-	"dsh/internal/npmrange"
 )
 
 // finder answers what a spec means right now. The resolver is given one, so
@@ -32,8 +30,10 @@ type node struct {
 	// passes holds the names that this node, or one below it, found further
 	// up the tree. Placing such a name here would change what they find.
 	passes   map[string]bool
-	required bool // reached over dependencies that are not optional
-	locked   bool // the lockfile's package, or the profile itself
+	required bool   // reached over dependencies that are not optional
+	locked   bool   // the lockfile's package, or the profile itself
+	lockedAt string // where in the lockfile's tree it is looked up what its dependencies were
+	bundled  bool   // holds the place of a package that the parent's archive brings along, in a version that nobody knows
 	// same is the node above this one that is the same package. Packages whose
 	// versions need each other in a circle would nest for ever; Node.js follows
 	// a link to the first one instead.
@@ -46,6 +46,11 @@ type edge struct {
 	name     string
 	wanted   string
 	optional bool
+	demand   *demand
+	kept     *Package // what the lockfile holds for it; nil where that is not kept
+	lockedAt string   // where in the lockfile's tree the name is found
+	leftOut  bool     // it could not be had when the lockfile was made
+	met      bool     // to is decided
 	to       *node
 }
 
@@ -54,11 +59,15 @@ func (n *node) path() string {
 	if n.parent == nil {
 		return ""
 	}
-	at := "node_modules/" + n.name
-	if up := n.parent.path(); up != "" {
-		return up + "/" + at
+	return placeBelow(n.parent.path(), n.name)
+}
+
+// placeBelow is the place of a package in the node_modules of the one at at.
+func placeBelow(at, name string) string {
+	if at == "" {
+		return "node_modules/" + name
 	}
-	return at
+	return at + "/node_modules/" + name
 }
 
 // Wish is one dependency of the profile itself.
@@ -83,17 +92,24 @@ func (e *ConflictError) Error() string {
 
 func (e *ConflictError) Unwrap() error { return e.Err }
 
+// maxNodes bounds a tree. Large applications have a few thousand packages; a
+// few packages whose exact versions need each other ask for millions of copies.
+const maxNodes = 50_000
+
 // resolver builds the tree of one profile. The same wishes, lockfile and
 // answers give the same tree, in whatever order answers arrive: nodes are
-// handled one after another, breadth first, dependencies in order of name.
+// handled one after another, breadth first, dependencies in order of name,
+// except that what is a peer of another dependency comes before it.
 type resolver struct {
-	find   finder
-	dir    string                 // the profile's directory
-	locked *Lock                  // what to keep; nil keeps nothing
-	fresh  func(name string) bool // names whose locked version is not kept
-	pinned map[string]*Package    // picked already for the profile's own dependencies
-	banned map[string]bool        // "name@version" that no optional dependency may pick
-	ranges map[string]npmrange.Range
+	find    finder
+	dir     string                 // the profile's directory
+	locked  *Lock                  // what to keep; nil keeps nothing
+	fresh   func(name string) bool // names whose locked version is not kept
+	pinned  map[string]*Package    // picked already for the profile's own dependencies
+	banned  map[string]bool        // "name@version" that no optional dependency may pick
+	demands map[[2]string]*demand  // by name and spec
+	queue   []*node                // placed, and their dependencies not yet met
+	nodes   int                    // placed so far
 }
 
 // droppedError carries the package whose optional dependency failed below it,
@@ -105,7 +121,7 @@ func (e *droppedError) Error() string { return "optional package " + e.key + " c
 // resolve builds the tree for the wishes, which are sorted by name.
 func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
 	r.banned = map[string]bool{}
-	r.ranges = map[string]npmrange.Range{}
+	r.demands = map[[2]string]*demand{}
 	for {
 		root, err := r.build(ctx, wishes)
 		if dropped, ok := errors.AsType[*droppedError](err); ok {
@@ -123,24 +139,18 @@ func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
 func (r *resolver) build(ctx context.Context, wishes []Wish) (*node, error) {
 	root := &node{children: map[string]*node{}, locked: true}
 	for _, w := range wishes {
-		root.edges = append(root.edges, edge{from: root, name: w.Name, wanted: w.Wanted, optional: w.Optional})
-		r.prefetch(ctx, root, w.Name, w.Wanted, w.Optional)
+		root.edges = append(root.edges, r.edge(ctx, root, w.Name, w.Wanted, w.Optional))
 	}
-	queue := []*node{root}
-	for len(queue) > 0 {
-		n := queue[0]
-		queue = queue[1:]
+	r.queue, r.nodes = []*node{root}, 0
+	for len(r.queue) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n := r.queue[0]
+		r.queue = r.queue[1:]
 		for i := range n.edges {
-			e := &n.edges[i]
-			if e.to = r.reuse(e); e.to != nil {
-				continue
-			}
-			placed, err := r.place(ctx, e)
-			if err != nil {
+			if err := r.meet(ctx, &n.edges[i]); err != nil {
 				return nil, err
-			}
-			if placed != nil {
-				queue = append(queue, placed)
 			}
 		}
 	}
@@ -160,87 +170,6 @@ func checkPlatform(n *node, here Platform) error {
 		}
 	}
 	return nil
-}
-
-// reuse is the node that Node.js would find for e, when it fits.
-func (r *resolver) reuse(e *edge) *node {
-	for at := e.from; at != nil; at = at.parent {
-		found := at.children[e.name]
-		if found == nil {
-			continue
-		}
-		if !r.fits(found.pkg, e) {
-			return nil
-		}
-		markPasses(e, at)
-		return found
-	}
-	return nil
-}
-
-// markPasses notes on the way from e up to the level where its target stands
-// that the name was found there.
-func markPasses(e *edge, level *node) {
-	for at := e.from; at != level; at = at.parent {
-		if at.passes == nil {
-			at.passes = map[string]bool{}
-		}
-		at.passes[e.name] = true
-	}
-}
-
-// place picks a package for e and puts it as high in the tree as it may
-// stand: below the first other package of that name, and nowhere in the way
-// of somebody who found the name further up. It returns nil where an optional
-// dependency cannot be had.
-func (r *resolver) place(ctx context.Context, e *edge) (*node, error) {
-	pkg := r.lockedFor(e)
-	locked := pkg != nil
-	if !locked && r.leftOut(e) {
-		return nil, nil
-	}
-	if !locked {
-		var err error
-		if pkg, err = r.pick(ctx, e); err != nil {
-			return nil, r.failed(ctx, e, err)
-		}
-	}
-	if e.optional && r.banned[pkg.describe()] {
-		return nil, nil
-	}
-	level := e.from
-	for at := e.from; at != nil && at.children[e.name] == nil; at = at.parent {
-		if !at.passes[e.name] {
-			level = at
-		}
-	}
-	n := &node{name: e.name, pkg: pkg, parent: level, children: map[string]*node{}, via: e, locked: locked}
-	level.children[e.name] = n
-	e.to = n
-	markPasses(e, level)
-	for up := level; up.parent != nil && n.same == nil; up = up.parent {
-		if up.name == n.name && up.pkg.Name == pkg.Name && up.pkg.Version == pkg.Version {
-			n.same = up
-		}
-	}
-	if n.same != nil || pkg.Origin.Kind == Link {
-		return n, nil // what a link leads to has its own node_modules
-	}
-	bundled := func(name string) bool { return slices.Contains(pkg.Bundled, name) }
-	for _, deps := range []struct {
-		of       map[string]string
-		optional bool
-	}{{pkg.Dependencies, false}, {pkg.Optional, true}} {
-		for name, wanted := range deps.of {
-			if _, also := pkg.Optional[name]; (also && !deps.optional) || bundled(name) {
-				continue // optional wins where both list a name, as in npm
-			}
-			n.edges = append(n.edges, edge{from: n, name: name, wanted: wanted, optional: deps.optional})
-			r.prefetch(ctx, n, name, wanted, deps.optional)
-		}
-	}
-	slices.SortFunc(n.edges, func(a, b edge) int { return strings.Compare(a.name, b.name) })
-	return n, nil
 }
 
 // failed decides what a dependency that cannot be had means: nothing for an
@@ -285,88 +214,56 @@ func (r *resolver) pick(ctx context.Context, e *edge) (*Package, error) {
 	if e.from.parent == nil && r.pinned[e.name] != nil {
 		return r.pinned[e.name], nil
 	}
-	spec, err := ParseDependency(e.name, e.wanted, r.dir)
-	if err != nil {
-		return nil, err
+	if e.demand.err != nil {
+		return nil, e.demand.err
 	}
+	spec := e.demand.spec
 	if e.from.parent != nil && (spec.Kind == Archive || spec.Kind == Folder || spec.Kind == Link) {
 		return nil, fault.Errorf(fault.Package, "%s depends on %s as %q, a path on its author's machine", e.from.pkg.describe(), e.name, e.wanted)
 	}
 	return r.find.find(ctx, spec)
 }
 
-// leftOut reports whether e is an optional dependency that the lockfile knows
-// of and holds nothing for: it could not be had then, and is not asked for
-// again until an update.
-func (r *resolver) leftOut(e *edge) bool {
-	if !e.optional || r.locked == nil || !e.from.locked || r.fresh(e.name) {
-		return false
+// edge is a new dependency of from, with what the lockfile holds for it. What
+// is not kept will be asked for, and is announced.
+func (r *resolver) edge(ctx context.Context, from *node, name, wanted string, optional bool) edge {
+	e := edge{from: from, name: name, wanted: wanted, optional: optional, demand: r.demand(name, wanted)}
+	r.recall(&e)
+	if e.kept == nil && !e.leftOut && e.demand.err == nil {
+		r.find.prefetch(ctx, e.demand.spec)
 	}
-	if e.from.parent == nil && r.locked.Wanted[e.name] != anyVersion(e.wanted) {
-		return false
-	}
-	_, there := r.locked.lookUp(e.from.path(), e.name)
-	return !there
+	return e
 }
 
-// lockedFor is the package that the lockfile holds for e, found as Node.js
-// would find it in the locked tree, when it still fits.
-func (r *resolver) lockedFor(e *edge) *Package {
-	if r.locked == nil || (e.from.parent == nil && r.pinned[e.name] != nil) {
-		return nil
-	}
-	located, ok := r.locked.lookUp(e.from.path(), e.name)
-	if !ok {
-		return nil
-	}
-	if first, ok := r.locked.Nodes[located.Origin.Place]; ok && located.Origin.Kind == Link {
-		located = first // a link to the same package above
-	}
-	spec, err := ParseDependency(e.name, e.wanted, r.dir)
-	if err != nil || spec.Kind != located.Origin.Kind || r.fresh(e.name) {
-		return nil
-	}
-	if asked := e.from.parent == nil && r.locked.Wanted[e.name] == anyVersion(e.wanted); asked || r.fits(located.Package, e) {
-		return located.Package
-	}
-	return nil
-}
-
-// fits reports whether a package that stands in the tree meets e. As in npm,
-// a version range accepts a package of any origin by its version.
-func (r *resolver) fits(pkg *Package, e *edge) bool {
-	spec, err := ParseDependency(e.name, e.wanted, r.dir)
-	if err != nil {
-		return false
-	}
-	if spec.Kind != Registry {
-		return pkg.Origin.Kind == spec.Kind && pkg.Origin.Place == originPlace(spec, r.dir)
-	}
-	if pkg.Name != spec.Target {
-		return false
-	}
-	version, err := npmrange.ParseVersionLoose(pkg.Version)
-	if err != nil {
-		return false
-	}
-	wanted, ok := r.ranges[spec.Wanted]
-	if !ok {
-		if wanted, err = npmrange.ParseRangeLoose(spec.Wanted); err != nil {
-			// A tag inside the tree keeps what is there; the registry's answer
-			// of today decides only where nothing is.
-			return true
-		}
-		r.ranges[spec.Wanted] = wanted
-	}
-	return wanted.Satisfies(version)
-}
-
-func (r *resolver) prefetch(ctx context.Context, from *node, name, wanted string, optional bool) {
-	if e := (&edge{from: from, name: name, wanted: wanted, optional: optional}); r.lockedFor(e) != nil || r.leftOut(e) {
+// recall finds what the lockfile holds for e, as Node.js would find it from
+// where the asking package stood then, which need not be where it stands now.
+func (r *resolver) recall(e *edge) {
+	e.lockedAt = e.from.lockedAt
+	ownEdge := e.from.parent == nil
+	if r.locked == nil || (ownEdge && r.pinned[e.name] != nil) {
 		return
 	}
-	if spec, err := ParseDependency(name, wanted, r.dir); err == nil {
-		r.find.prefetch(ctx, spec)
+	// An optional dependency for which the lockfile has nothing could not be
+	// had, and is not asked for again until an update.
+	asked := ownEdge && r.locked.Wanted[e.name] == anyVersion(e.wanted)
+	isOut := e.optional && e.from.locked && !r.fresh(e.name) && (asked || !ownEdge)
+	at, located, ok := r.locked.lookUp(e.from.lockedAt, e.name)
+	if !ok || located.Package == nil {
+		e.leftOut = isOut
+		return
+	}
+	if first, ok := r.locked.Nodes[located.Origin.Place]; ok && located.Origin.Kind == Link {
+		at, located = located.Origin.Place, first // a link to the same package above
+	}
+	e.lockedAt = at
+	switch {
+	case r.fresh(e.name) || e.demand.err != nil:
+	case ownEdge && !asked && e.demand.isTag():
+		// What the tag means today is what the manifest's author wants.
+	case !asked && !fits(located.Package, e.demand):
+		e.leftOut = isOut
+	case e.demand.spec.Kind == located.Origin.Kind:
+		e.kept = located.Package
 	}
 }
 
@@ -392,18 +289,22 @@ func lockOf(root *node, wishes []Wish) *Lock {
 	for _, w := range wishes {
 		lock.Wanted[w.Name] = anyVersion(w.Wanted)
 	}
-	var walk func(n *node)
-	walk = func(n *node) {
-		for child := range maps.Values(n.children) {
+	var walk func(n *node, at string)
+	walk = func(n *node, at string) {
+		for name, child := range n.children {
+			if child.bundled {
+				continue // its parent's archive holds it
+			}
 			pkg := child.pkg
 			if child.same != nil {
 				pkg = &Package{Name: pkg.Name, Version: pkg.Version, Origin: Origin{Link, child.same.path()}}
 			}
-			lock.Nodes[child.path()] = Located{Package: pkg, Optional: !child.required}
-			walk(child)
+			below := placeBelow(at, name)
+			lock.Nodes[below] = Located{Package: pkg, Optional: !child.required}
+			walk(child, below)
 		}
 	}
-	walk(root)
+	walk(root, "")
 	return lock
 }
 

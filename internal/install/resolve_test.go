@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,14 +16,18 @@ import (
 )
 
 // shelf is a registry in memory: "name@version" -> dependencies, written
-// "name@range" with a "?" in front of optional ones.
+// "name@range" with a "?" in front of optional ones and "peer " in front of
+// peers, and "bundles name" for what the archive brings along.
 type shelf map[string][]string
 
 func (s shelf) prefetch(context.Context, Spec) {}
 
 func (s shelf) find(_ context.Context, spec Spec) (*Package, error) {
 	if spec.Kind != Registry {
-		return &Package{Name: "local", Version: "1.0.0", Origin: Origin{spec.Kind, spec.Place}}, nil
+		return &Package{Name: spec.Name, Version: "1.0.0", Origin: Origin{spec.Kind, spec.Place}}, nil
+	}
+	if version, ok := strings.CutPrefix(spec.Wanted, "tag-"); ok {
+		spec.Wanted = version
 	}
 	wanted, err := npmrange.ParseRangeLoose(spec.Wanted)
 	if err != nil {
@@ -44,9 +49,19 @@ func (s shelf) find(_ context.Context, spec Spec) (*Package, error) {
 	}
 	pkg := &Package{Name: spec.Target, Version: best.String(), Dependencies: map[string]string{}, Optional: map[string]string{}}
 	for _, d := range s[spec.Target+"@"+best.String()] {
+		if name, ok := strings.CutPrefix(d, "bundles "); ok {
+			pkg.Bundled = append(pkg.Bundled, name)
+			continue
+		}
 		d, optional := strings.CutPrefix(d, "?")
+		d, peer := strings.CutPrefix(d, "peer ")
 		name, wanted, _ := splitName(d)
-		if optional {
+		if peer {
+			if pkg.Peers == nil {
+				pkg.Peers = map[string]string{}
+			}
+			pkg.Peers[name] = wanted
+		} else if optional {
 			pkg.Optional[name] = wanted
 		} else {
 			pkg.Dependencies[name] = wanted
@@ -66,7 +81,7 @@ func wish(specs ...string) []Wish {
 	return wishes
 }
 
-func resolveShelf(t testing.TB, s shelf, locked *Lock, wishes []Wish) (*node, error) {
+func resolveShelf(t testing.TB, s finder, locked *Lock, wishes []Wish) (*node, error) {
 	t.Helper()
 	r := &resolver{find: s, dir: "/p", locked: locked, fresh: func(string) bool { return false }}
 	return r.resolve(context.Background(), wishes)
@@ -81,7 +96,11 @@ func places(root *node, wishes []Wish) []string {
 			mark = "?"
 		}
 		path := strings.ReplaceAll(strings.TrimPrefix(at, "node_modules/"), "/node_modules/", " > ")
-		list = append(list, fmt.Sprintf("%s%s@%s", mark, path, n.Version))
+		from := ""
+		if n.Origin.Kind != Registry && n.Origin.Kind != Link {
+			from = " from " + n.Origin.Place
+		}
+		list = append(list, fmt.Sprintf("%s%s@%s%s", mark, path, n.Version, from))
 	}
 	slices.Sort(list)
 	return list
@@ -136,6 +155,57 @@ func TestResolve(t *testing.T) {
 			wish("a@^3", "b@^3", "x@*"), []string{
 				"a@3.0.0", "b@3.0.0", "x > a@1.0.0", "x > b > a@2.0.0", "x > b > b > a@1.0.0", "x > b > b > b@2.0.0", "x > b > b@1.0.0", "x > b@2.0.0", "x@1.0.0",
 			},
+		},
+		"the same version from an address is another package": {
+			shelf{"x@1.0.0": {"a@^1"}, "a@1.0.0": {"b@^1"}, "b@1.0.0": {"a@https://h/a.tgz"}, "a@3.0.0": nil, "b@3.0.0": nil},
+			wish("a@^3", "b@^3", "x@*"), []string{
+				"a@3.0.0", "b@3.0.0", "x > a@1.0.0", "x > b > a@1.0.0 from https://h/a.tgz", "x > b@1.0.0", "x@1.0.0",
+			},
+		},
+		"what an archive brings along is no help for others": {
+			shelf{"n@1.0.0": {"b@^1", "c@^1", "bundles b"}, "c@1.0.0": {"b@^2"}, "c@2.0.0": nil, "b@2.0.0": nil},
+			wish("n@*", "c@^2"), []string{"c@2.0.0", "n > c > b@2.0.0", "n > c@1.0.0", "n@1.0.0"},
+		},
+		"what an archive brings along hides what stands above": {
+			shelf{"n@1.0.0": {"b@^1", "c@^1", "bundles b"}, "c@1.0.0": {"b@^2"}, "c@2.0.0": nil, "b@2.0.0": nil},
+			wish("n@*", "c@^2", "b@^2"), []string{"b@2.0.0", "c@2.0.0", "n > c > b@2.0.0", "n > c@1.0.0", "n@1.0.0"},
+		},
+		"what an archive brings along is no concern of who stands beside it": {
+			shelf{"n@1.0.0": {"b@^1", "c@^1", "bundles b"}, "c@1.0.0": {"b@^2"}, "b@2.0.0": nil},
+			wish("n@*"), []string{"b@2.0.0", "c@1.0.0", "n@1.0.0"},
+		},
+		"a package stands beside its peer": {
+			shelf{"x@1.0.0": {"a@^1", "p@^1"}, "a@1.0.0": {"peer p@^1"}, "p@1.0.0": nil, "p@2.0.0": nil},
+			wish("p@^2", "x@*"), []string{"p@2.0.0", "x > a@1.0.0", "x > p@1.0.0", "x@1.0.0"},
+		},
+		"a package that stands without the peer is copied": {
+			shelf{"x@1.0.0": {"a@^1", "p@^1"}, "a@1.0.0": {"peer p@^1"}, "p@1.0.0": nil, "p@2.0.0": nil},
+			wish("a@*", "p@^2", "x@*"), []string{"a@1.0.0", "p@2.0.0", "x > a@1.0.0", "x > p@1.0.0", "x@1.0.0"},
+		},
+		"a peer that both find does not nest": {
+			shelf{"x@1.0.0": {"a@^1", "p@^2"}, "a@1.0.0": {"peer p@^2"}, "p@2.0.0": nil},
+			wish("p@^2", "x@*"), []string{"a@1.0.0", "p@2.0.0", "x@1.0.0"},
+		},
+		"a peer that does not fit does not nest": {
+			shelf{"x@1.0.0": {"a@^1", "p@^1"}, "a@1.0.0": {"peer p@^2"}, "p@1.0.0": nil, "p@2.0.0": nil},
+			wish("p@^2", "x@*"), []string{"a@1.0.0", "p@2.0.0", "x > p@1.0.0", "x@1.0.0"},
+		},
+		"the host as a peer does not nest": {
+			shelf{"x@1.0.0": {"a@^1", "@deepseek-ai/h@^1"}, "a@1.0.0": {"peer @deepseek-ai/h@^1"}, "@deepseek-ai/h@1.0.0": nil, "@deepseek-ai/h@2.0.0": nil},
+			wish("@deepseek-ai/h@^2", "x@*"), []string{"@deepseek-ai/h@2.0.0", "a@1.0.0", "x > @deepseek-ai/h@1.0.0", "x@1.0.0"},
+		},
+		"nothing comes between a package and its peer": {
+			// y's p@2 must not go into a, which is the peer's user.
+			shelf{"a@1.0.0": {"peer p@^1", "y@*"}, "y@1.0.0": {"p@^2"}, "y@2.0.0": nil, "p@1.0.0": nil, "p@2.0.0": nil, "z@1.0.0": nil},
+			wish("a@*", "p@^1", "y@^1"), []string{"a@1.0.0", "p@1.0.0", "y > p@2.0.0", "y@1.0.0"},
+		},
+		"nothing comes between a nested package and its peer": {
+			shelf{"x@1.0.0": {"a@^1"}, "a@2.0.0": nil, "a@1.0.0": {"peer p@^1", "y@^1"}, "y@1.0.0": {"p@^2"}, "y@2.0.0": nil, "p@1.0.0": nil, "p@2.0.0": nil},
+			wish("a@^2", "p@^1", "x@*", "y@^2"), []string{"a@2.0.0", "p@1.0.0", "x > a@1.0.0", "x > y > p@2.0.0", "x > y@1.0.0", "x@1.0.0", "y@2.0.0"},
+		},
+		"peers of each other": {
+			shelf{"x@1.0.0": {"a@^1", "b@^1"}, "a@1.0.0": {"peer b@*"}, "b@1.0.0": {"peer a@*"}},
+			wish("x@*"), []string{"a@1.0.0", "b@1.0.0", "x@1.0.0"},
 		},
 		"an alias is another name": {
 			shelf{"a@1.0.0": nil, "a@2.0.0": nil, "b@1.0.0": {"old@npm:a@^1"}},
@@ -224,48 +294,291 @@ func TestLockedVersionsStay(t *testing.T) {
 	}
 }
 
+func TestLockedVersionsStayWhenTheirParentMoves(t *testing.T) {
+	s := shelf{"a@1.0.0": {"p@^1"}, "p@1.0.0": {"q@^1"}, "p@2.0.0": nil, "q@1.0.0": nil, "q@2.0.0": nil}
+	wishes := wish("a@^1", "p@^2", "q@^2")
+	root, err := resolveShelf(t, s, nil, wishes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s["q@1.5.0"] = nil
+	fewer := wish("a@^1", "q@^2")
+	after, err := resolveShelf(t, s, lockOf(root, wishes), fewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a@1.0.0", "p > q@1.0.0", "p@1.0.0", "q@2.0.0"}, places(after, fewer)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLockedVersionDoesNotGiveWayToWhatFits(t *testing.T) {
+	// x got q@1.0.0 before q@1.5.0 was there; without q@2 on top of the
+	// profile there is room for one of them, and each still has its own.
+	s := shelf{"x@1.0.0": {"q@^1"}, "y@1.0.0": {"q@^1"}, "q@1.0.0": nil, "q@2.0.0": nil}
+	wishes := wish("q@^2", "x@*")
+	root, err := resolveShelf(t, s, nil, wishes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s["q@1.5.0"] = nil
+	more := wish("q@^2", "x@*", "y@*")
+	if root, err = resolveShelf(t, s, lockOf(root, wishes), more); err != nil {
+		t.Fatal(err)
+	}
+	wishes = wish("x@*", "y@*")
+	if root, err = resolveShelf(t, s, lockOf(root, more), wishes); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"q@1.0.0", "x@1.0.0", "y > q@1.5.0", "y@1.0.0"}, places(root, wishes)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTagInTheManifest(t *testing.T) {
+	s := shelf{"f@1.0.0": nil, "f@2.0.0": nil}
+	wishes := wish("f@^1")
+	root, err := resolveShelf(t, s, nil, wishes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tagged := wish("f@tag-2")
+	if root, err = resolveShelf(t, s, lockOf(root, wishes), tagged); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"f@2.0.0"}, places(root, tagged)); diff != "" {
+		t.Errorf("a tag that was written by hand: %s", diff)
+	}
+	s["f@2.1.0"] = nil
+	if root, err = resolveShelf(t, s, lockOf(root, tagged), tagged); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"f@2.0.0"}, places(root, tagged)); diff != "" {
+		t.Errorf("a tag that stands in the lockfile: %s", diff)
+	}
+}
+
+func TestAccepts(t *testing.T) {
+	for _, c := range []struct {
+		wanted, version string
+		want            bool
+	}{
+		{"*", "1.0.0-rc.1", true},
+		{"", "1.0.0-rc.1", true},
+		{" * ", "1.0.0-rc.1", true},
+		{"x", "1.0.0-rc.1", true},
+		{"X", "1.0.0-rc.1", true},
+		{"latest", "1.0.0-rc.1", true},
+		{">=0.0.0", "1.0.0-rc.1", false},
+		{"1.x", "1.0.0-rc.1", false},
+		{"^1.0.0-rc.0", "1.0.0-rc.1", true},
+		{"^1", "1.2.3", true},
+		{"^2", "1.2.3", false},
+	} {
+		v, err := npmrange.ParseVersion(c.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := accepts(c.wanted, v); got != c.want {
+			t.Errorf("%q and %s: got %v", c.wanted, c.version, got)
+		}
+	}
+}
+
+// onlyPrerelease is a registry whose latest f is a prerelease.
+type onlyPrerelease struct{ shelf }
+
+func (s onlyPrerelease) find(ctx context.Context, spec Spec) (*Package, error) {
+	if spec.Target == "f" {
+		return &Package{Name: "f", Version: "1.0.0-rc.1"}, nil
+	}
+	return s.shelf.find(ctx, spec)
+}
+
+func TestAnyVersionKeepsAPrerelease(t *testing.T) {
+	s := onlyPrerelease{shelf{"a@1.0.0": {"f@*"}, "b@1.0.0": {"f@"}, "c@1.0.0": {"peer f@*"}}}
+	wishes := wish("a@*", "b@*", "c@*")
+	root, err := resolveShelf(t, s, nil, wishes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := lockOf(root, wishes)
+	if diff := cmp.Diff([]string{"a@1.0.0", "b@1.0.0", "c@1.0.0", "f@1.0.0-rc.1"}, places(root, wishes)); diff != "" {
+		t.Error(diff)
+	}
+	if problems := newPeerProblems(nil, lock); len(problems) != 0 {
+		t.Errorf("got %q", problems)
+	}
+	if spec, _ := ParseDependency("f", "*", "/p"); lock.newest(spec) == nil {
+		t.Error("the lockfile has no f for *")
+	}
+	// The registry need not be asked again.
+	if _, err := resolveShelf(t, shelf{}, lock, wishes); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPeerThatIsBroughtAlong(t *testing.T) {
+	s := shelf{"n@1.0.0": {"p@*", "a@*", "bundles p"}, "a@1.0.0": {"peer p@^1"}, "p@1.0.0": nil}
+	wishes := wish("n@*")
+	root, err := resolveShelf(t, s, nil, wishes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"n > a@1.0.0", "n@1.0.0"}, places(root, wishes)); diff != "" {
+		t.Error(diff)
+	}
+	if problems := newPeerProblems(nil, lockOf(root, wishes)); len(problems) != 0 {
+		t.Errorf("got %q", problems)
+	}
+}
+
+// tangle is packages of which every version needs exact versions of all.
+func tangle(packages int) shelf {
+	s := shelf{}
+	for v := 1; v <= 2; v++ {
+		for p := range packages {
+			var deps []string
+			for d := range packages {
+				deps = append(deps, fmt.Sprintf("p%d@%d.0.0", d, v%2+1))
+			}
+			s[fmt.Sprintf("p%d@%d.0.0", p, v)] = deps
+		}
+	}
+	return s
+}
+
+func TestTreesAreBounded(t *testing.T) {
+	_, err := resolveShelf(t, tangle(5), nil, wish("p0@1.0.0"))
+	conflict, ok := errors.AsType[*ConflictError](err)
+	if !ok || fault.ClassOf(err) != fault.Package || !strings.Contains(err.Error(), "more than 50000 packages") || len(conflict.Chain) < 2 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// cancelling cancels what it is used in after so many answers.
+type cancelling struct {
+	shelf
+	left   *int
+	cancel func()
+}
+
+func (c cancelling) find(ctx context.Context, spec Spec) (*Package, error) {
+	if *c.left--; *c.left == 0 {
+		c.cancel()
+	}
+	return c.shelf.find(ctx, spec)
+}
+
+func TestResolvingCanBeCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	left := 100
+	r := &resolver{find: cancelling{tangle(5), &left, cancel}, dir: "/p", fresh: func(string) bool { return false }}
+	if _, err := r.resolve(ctx, wish("p0@1.0.0")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if left < 80-100 {
+		t.Errorf("%d questions were asked after the cancelling", -left)
+	}
+}
+
+// randomShelf is 8 packages in 3 versions with dependencies of every kind.
+// Peers have higher numbers than who asks for them, so that none is a peer of
+// its own peers.
+func randomShelf(rnd *rand.Rand) (shelf, []Wish) {
+	const names = 8
+	s := shelf{}
+	for p := range names {
+		for v := range 3 {
+			var deps []string
+			for range rnd.IntN(4) {
+				optional := ""
+				if rnd.IntN(5) == 0 {
+					optional = "?"
+				}
+				d, of := rnd.IntN(names), rnd.IntN(3)+1
+				if optional != "" && rnd.IntN(2) == 0 {
+					of = 9 // not to be had
+				}
+				deps = append(deps, fmt.Sprintf("%sp%d@^%d", optional, d, of))
+				if rnd.IntN(8) == 0 {
+					deps = append(deps, fmt.Sprintf("bundles p%d", d))
+				}
+			}
+			if p+1 < names && rnd.IntN(3) == 0 {
+				deps = append(deps, fmt.Sprintf("peer p%d@^%d", p+1+rnd.IntN(names-p-1), rnd.IntN(3)+1))
+			}
+			s[fmt.Sprintf("p%d@%d.0.0", p, v+1)] = deps
+		}
+	}
+	var specs []string
+	for p := range names {
+		if rnd.IntN(2) == 0 {
+			specs = append(specs, fmt.Sprintf("p%d@^%d", p, rnd.IntN(3)+1))
+		}
+	}
+	return s, wish(specs...)
+}
+
+// walk calls f for every package that is laid out below n.
+func walk(n *node, f func(n *node)) {
+	for _, child := range n.children {
+		if !child.bundled {
+			f(child)
+			walk(child, f)
+		}
+	}
+}
+
 // TestEveryDependencyIsFound builds random registries and checks each tree
 // the way Node.js would walk it: every dependency of every package resolves
-// to a version that satisfies its range, and twice the same tree comes out.
+// to a version that satisfies its range, every peer that a package's asker
+// depends on is found by the package too, and with its own lockfile the same
+// tree comes out.
 func TestEveryDependencyIsFound(t *testing.T) {
-	for seed := range uint64(300) {
-		rnd := rand.New(rand.NewPCG(seed, 1))
-		s := shelf{}
-		for p := range 8 {
-			for v := range 3 {
-				var deps []string
-				for range rnd.IntN(4) {
-					deps = append(deps, fmt.Sprintf("p%d@^%d", rnd.IntN(8), rnd.IntN(3)+1))
-				}
-				s[fmt.Sprintf("p%d@%d.0.0", p, v+1)] = deps
-			}
-		}
-		var specs []string
-		for p := range 8 {
-			if rnd.IntN(2) == 0 {
-				specs = append(specs, fmt.Sprintf("p%d@^%d", p, rnd.IntN(3)+1))
-			}
-		}
-		wishes := wish(specs...)
+	peersSeen, nested := 0, 0
+	for seed := range uint64(600) {
+		s, wishes := randomShelf(rand.New(rand.NewPCG(seed, 1)))
 		root, err := resolveShelf(t, s, nil, wishes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var walk func(n *node)
-		walk = func(n *node) {
-			if n.pkg != nil && n.same == nil {
-				for name, wanted := range n.pkg.Dependencies {
-					found := lookUp(n, name)
-					if found == nil || !satisfies(found.pkg.Version, wanted) {
-						t.Errorf("seed %d: %s finds %v for %s@%s", seed, n.path(), found, name, wanted)
+		walk(root, func(n *node) {
+			if n.same != nil {
+				return
+			}
+			for name, wanted := range n.pkg.Dependencies {
+				if _, optional := n.pkg.Optional[name]; optional || slices.Contains(n.pkg.Bundled, name) {
+					continue
+				}
+				found := lookUp(n, name)
+				if found == nil || found.bundled || !satisfies(found.pkg.Version, wanted) {
+					t.Errorf("seed %d: %s finds %v for %s@%s", seed, n.path(), found, name, wanted)
+				}
+			}
+			for _, e := range n.edges {
+				if e.to == nil || e.to.same != nil {
+					continue
+				}
+				if found := lookUp(n, e.name); found != e.to {
+					t.Errorf("seed %d: %s finds %s as %s, not %s", seed, n.path(), found.path(), e.name, e.to.path())
+				}
+				for _, peer := range peers(e.to.pkg) {
+					mine, its := lookUp(n, peer), lookUp(e.to, peer)
+					wanted := e.to.pkg.Peers[peer]
+					if n.pkg.Dependencies[peer] == "" || mine == nil || !satisfies(mine.pkg.Version, wanted) {
+						continue
+					}
+					peersSeen++
+					if e.to.parent != root {
+						nested++
+					}
+					if its == nil || !satisfies(its.pkg.Version, wanted) {
+						t.Errorf("seed %d: %s finds its peer %s@%s, which %s at %s does not", seed, n.path(), peer, wanted, e.name, e.to.path())
 					}
 				}
 			}
-			for _, child := range n.children {
-				walk(child)
-			}
-		}
-		walk(root)
+		})
 		for _, w := range wishes {
 			if !satisfies(root.children[w.Name].pkg.Version, w.Wanted) {
 				t.Errorf("seed %d: the profile does not get its %s@%s", seed, w.Name, w.Wanted)
@@ -277,6 +590,64 @@ func TestEveryDependencyIsFound(t *testing.T) {
 		}
 		if diff := cmp.Diff(places(root, wishes), places(again, wishes)); diff != "" {
 			t.Errorf("seed %d: with its own lockfile the tree changes\n%s", seed, diff)
+		}
+	}
+	if peersSeen < 50 || nested < 10 {
+		t.Errorf("only %d peers, %d of them of nested packages: the registries are too simple", peersSeen, nested)
+	}
+}
+
+// TestRemovingChangesNoOtherVersion takes a dependency out of random profiles
+// for whose packages newer versions came out: every package keeps, for each
+// dependency, a version that it had.
+func TestRemovingChangesNoOtherVersion(t *testing.T) {
+	for seed := range uint64(400) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		s, wishes := randomShelf(rnd)
+		if len(wishes) == 0 {
+			continue
+		}
+		root, err := resolveShelf(t, s, nil, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		had := map[string]bool{} // "asker > name@version"
+		note := func(n *node, f func(string)) {
+			asker := ""
+			if n.pkg != nil {
+				asker = n.pkg.describe()
+			}
+			for _, e := range n.edges {
+				if e.to != nil {
+					f(asker + " > " + e.to.pkg.describe())
+				} else if e.optional {
+					f(asker + " > no " + e.name)
+				}
+			}
+		}
+		before := func(edge string) { had[edge] = true }
+		note(root, before)
+		walk(root, func(n *node) { note(n, before) })
+		for key, deps := range s {
+			name, version, _ := splitName(key)
+			s[name+"@"+strings.Replace(version, ".0.0", ".1.0", 1)] = deps
+		}
+		lock := lockOf(root, wishes)
+		// Another round of the same on what comes out, until nothing is left.
+		for len(wishes) > 0 {
+			i := rnd.IntN(len(wishes))
+			wishes = slices.Delete(slices.Clone(wishes), i, i+1)
+			if root, err = resolveShelf(t, s, lock, wishes); err != nil {
+				t.Fatal(err)
+			}
+			after := func(edge string) {
+				if !had[edge] {
+					t.Errorf("seed %d: without %d of the wishes there is %s", seed, i, edge)
+				}
+			}
+			note(root, after)
+			walk(root, func(n *node) { note(n, after) })
+			lock = lockOf(root, wishes)
 		}
 	}
 }
