@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sort"
 	"strings"
 
@@ -18,19 +19,26 @@ import (
 
 // AddFolder copies a package folder into the store. What a package never
 // ships (.git, node_modules, .DS_Store) stays out, and a symlink in the folder
-// is refused, because what it points to is not part of the package.
+// is refused, because what it points to is not part of the package. So is a
+// folder that contains the store, whose copy would contain itself.
 //
 // The hash covers paths, executable bits and contents, folder by folder in
-// order of name.
+// order of name; that programs become executable in the store does not count.
 func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
+	inside, err := s.isInside(dir)
+	if err != nil {
+		return Entry{}, err
+	}
+	if inside {
+		return Entry{}, fault.Errorf(fault.Policy, "%s contains the package store %s, so it cannot be copied into it", dir, s.dir)
+	}
 	return s.build(func(dst *os.Root) (Integrity, []File, error) {
 		src, err := os.OpenRoot(dir)
 		if err != nil {
 			return Integrity{}, nil, err
 		}
 		defer src.Close()
-		sum := sha512.New()
-		var files []File
+		c := folderCopy{src: src, dst: dst, sum: sha512.New(), left: maxUnpacked}
 		err = fs.WalkDir(src.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 			if err = errors.Join(err, ctx.Err()); err != nil || name == "." {
 				return err
@@ -50,39 +58,90 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 				return &UnsafeEntryError{name, "is a symbolic link; a copied package folder holds files only"}
 			case !d.Type().IsRegular():
 				return &UnsafeEntryError{name, "is neither a file nor a directory"}
-			case len(files) >= maxFiles:
+			case len(c.files) >= maxFiles:
 				return fault.Errorf(fault.Policy, "%s holds more than %d files", dir, maxFiles)
 			}
-			file, err := copyFile(src, dst, name, sum)
-			files = append(files, file)
-			return err
+			return c.file(name)
 		})
-		sort.Slice(files, func(i, j int) bool { return files[i].Path < files[j].Path })
-		return Integrity{[sha512.Size]byte(sum.Sum(nil))}, files, err
+		if err == nil {
+			err = markPrograms(dst, c.files)
+		}
+		sort.Slice(c.files, func(i, j int) bool { return c.files[i].Path < c.files[j].Path })
+		return Integrity{[sha512.Size]byte(c.sum.Sum(nil))}, c.files, err
 	})
 }
 
-func copyFile(src, dst *os.Root, name string, sum hash.Hash) (File, error) {
-	in, err := src.Open(name)
+// isInside reports whether the store is, or would be made, in the directory or
+// somewhere below it, whatever names and links lead there.
+func (s *Store) isInside(dir string) (bool, error) {
+	outer, err := os.Stat(dir)
 	if err != nil {
-		return File{}, err
+		return false, err
+	}
+	at, err := filepath.Abs(s.dir)
+	if err != nil {
+		return false, err
+	}
+	for {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			at = real
+			break
+		}
+		if up := filepath.Dir(at); errors.Is(err, fs.ErrNotExist) && up != at {
+			at = up // not made yet
+			continue
+		}
+		return false, err
+	}
+	for {
+		info, err := os.Stat(at)
+		if err != nil {
+			return false, err
+		}
+		up := filepath.Dir(at)
+		if os.SameFile(info, outer) || up == at {
+			return os.SameFile(info, outer), nil
+		}
+		at = up
+	}
+}
+
+// folderCopy is the copying of one folder.
+type folderCopy struct {
+	src, dst *os.Root
+	sum      hash.Hash
+	left     int64 // bytes that may still be copied
+	files    []File
+}
+
+func (c *folderCopy) file(name string) error {
+	in, err := c.src.Open(name)
+	if err != nil {
+		return err
 	}
 	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
-		return File{}, err
+		return err
+	}
+	// What is too large by its size is not even begun; what is read is bounded
+	// again, because files grow.
+	if info.Size() > c.left {
+		return errTooLarge("folder")
 	}
 	executable := info.Mode()&0o111 != 0
-	out, err := dst.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode(executable))
+	out, err := c.dst.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode(executable))
 	if err != nil {
-		return File{}, err
+		return err
 	}
-	// Lengths go before what they measure, so that no two trees hash alike.
 	content := sha512.New()
-	size, err := io.Copy(io.MultiWriter(out, content), in)
+	size, err := io.Copy(io.MultiWriter(out, content), &limitReader{r: in, left: c.left, what: "folder"})
 	if err = errors.Join(err, out.Close()); err != nil {
-		return File{}, fmt.Errorf("copy %s: %w", name, err)
+		return fmt.Errorf("copy %s: %w", name, err)
 	}
+	c.left -= size
+	// Lengths go before what they measure, so that no two trees hash alike.
 	head := binary.BigEndian.AppendUint64(nil, uint64(len(name)))
 	head = append(head, name...)
 	if executable {
@@ -90,7 +149,8 @@ func copyFile(src, dst *os.Root, name string, sum hash.Hash) (File, error) {
 	} else {
 		head = append(head, 0)
 	}
-	sum.Write(head)
-	sum.Write(content.Sum(nil))
-	return File{Path: name, Size: size, Executable: executable}, nil
+	c.sum.Write(head)
+	c.sum.Write(content.Sum(nil))
+	c.files = append(c.files, File{Path: name, Size: size, Executable: executable})
+	return nil
 }

@@ -6,6 +6,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
+	"dsh/internal/fault"
 	"dsh/internal/staging"
 )
 
@@ -125,26 +128,58 @@ func (s *Store) Get(id Integrity) (Entry, bool) {
 	return Entry{Integrity: id, Files: files, dir: dir}, true
 }
 
-// publish gives a finished content its place. A content that another process
-// published meanwhile is the same content and wins.
+// publish gives a finished content its place. An intact entry that stands there
+// already is the same content and wins.
 func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
 	if err := os.WriteFile(filepath.Join(tmp, indexName), formatIndex(files), 0o444); err != nil {
 		return Entry{}, err
 	}
 	final := s.entryDir(id)
-	if _, ok := s.Get(id); !ok {
-		// What stands there without a readable index is no entry.
-		if err := staging.RemoveAll(final); err != nil {
-			return Entry{}, err
-		}
-	}
 	if err := staging.MkdirAll(filepath.Dir(final)); err != nil {
 		return Entry{}, err
 	}
-	if err := staging.Publish(tmp, final); err != nil {
-		return Entry{}, err
+	for attempt := 0; ; attempt++ {
+		err := staging.OS.RenameNew(tmp, final)
+		if err == nil {
+			return Entry{Integrity: id, Files: files, dir: final}, nil
+		}
+		if entry, ok := s.Get(id); ok && entry.Intact() {
+			return entry, nil // what was made here goes with Close
+		}
+		if _, missing := os.Lstat(final); missing != nil || attempt == 2 {
+			return Entry{}, fmt.Errorf("publish %s: %w", final, err)
+		}
+		if err := s.Drop(id); err != nil {
+			return Entry{}, err
+		}
 	}
-	return Entry{Integrity: id, Files: files, dir: final}, nil
+}
+
+// lockName is the file whose lock is held while something leaves the store, so
+// that nobody takes away what another has just put in the place of it.
+const lockName = ".lock"
+
+// Drop takes out of the store what stands at the place of an entry and is not
+// intact. What another process has mended meanwhile stays.
+func (s *Store) Drop(id Integrity) (err error) {
+	aside, err := s.TempDir() // goes with Close
+	if err != nil {
+		return err
+	}
+	// The lock is held for one rename, so that waiting for it needs no end.
+	lock, err := staging.Acquire(context.Background(), filepath.Join(s.dir, lockName), "dsh", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	if entry, ok := s.Get(id); ok && entry.Intact() {
+		return nil
+	}
+	err = staging.OS.Rename(s.entryDir(id), filepath.Join(aside, "damaged"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // build runs fill on an empty content directory in a temporary place of the
@@ -191,25 +226,47 @@ func (e Entry) path(name string) string {
 	return filepath.Join(e.dir, filesDir, filepath.FromSlash(name))
 }
 
-// Intact reports whether every file of the entry has the size that it was
-// unpacked with. Profiles hold hard links to these files, so that an edit in a
-// profile, which read-only permissions do not stop root from, damages the
-// entry for all.
-func (e Entry) Intact() bool {
-	for _, f := range e.Files {
-		if info, err := os.Lstat(e.path(f.Path)); err != nil || info.Size() != f.Size || !info.Mode().IsRegular() {
-			return false
-		}
-	}
-	return true
+// DamagedError says that an entry has lost a file, or that one has changed.
+// Dropping the entry and adding its content again mends it.
+type DamagedError struct {
+	Integrity Integrity
+	File      string // path in the package
 }
 
-// Drop takes a damaged entry out of the store.
-func (s *Store) Drop(id Integrity) error { return staging.RemoveAll(s.entryDir(id)) }
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the package store holds a damaged %s of %s", e.File, e.Integrity)
+}
+
+// Class implements fault.Classed.
+func (e *DamagedError) Class() fault.Class { return fault.Environment }
+
+// check is a [*DamagedError] where a file has not the size that it was unpacked
+// with. Profiles hold hard links to these files, so that an edit in a profile,
+// which read-only permissions do not stop root from, damages the entry for all.
+func (e Entry) check(f File) error {
+	info, err := os.Lstat(e.path(f.Path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	if err != nil || info.Size() != f.Size || !info.Mode().IsRegular() {
+		return &DamagedError{e.Integrity, f.Path}
+	}
+	return nil
+}
+
+// Intact reports whether every file of the entry has the size that it was
+// unpacked with.
+func (e Entry) Intact() bool {
+	return e.dir != "" && !slices.ContainsFunc(e.Files, func(f File) bool { return e.check(f) != nil })
+}
 
 // Link makes the directory dst, whose parent exists, with the entry's files
-// in it: hard links where the filesystem can, copies elsewhere.
+// in it: hard links where the filesystem can, copies elsewhere. A file that is
+// not as it was unpacked is a [*DamagedError].
 func (e Entry) Link(dst string) error {
+	if e.dir == "" {
+		return errors.New("the package is not in the store")
+	}
 	if err := os.Mkdir(dst, 0o755); err != nil {
 		return err
 	}
@@ -221,7 +278,13 @@ func (e Entry) Link(dst string) error {
 			}
 			made = dir
 		}
+		if err := e.check(f); err != nil {
+			return err
+		}
 		if err := staging.Link(e.path(f.Path), filepath.Join(dst, filepath.FromSlash(f.Path))); err != nil {
+			if damaged := e.check(f); damaged != nil {
+				return damaged // it went in between
+			}
 			return err
 		}
 	}

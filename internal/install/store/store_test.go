@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -144,10 +145,41 @@ func TestTheFirstPathElementGoes(t *testing.T) {
 }
 
 func TestRepeatedFile(t *testing.T) {
-	same := tgz(t, entry{name: "package/a", body: "x"}, entry{name: "package/a", body: "x"})
-	if _, err := add(t, Open(t.TempDir()), same, Integrity{}); err != nil {
-		t.Error(err)
+	long := strings.Repeat("0123456789abcdef", 10_000)
+	for _, body := range []string{"", "x", long, long[:32<<10], long[:64<<10], long[:32<<10+1]} {
+		same := tgz(t, entry{name: "package/a", body: body}, entry{name: "package/a", body: body}, entry{name: "package/b", body: "b"})
+		e, err := add(t, Open(t.TempDir()), same, Integrity{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]File{{"a", int64(len(body)), false}, {"b", 1, false}}, e.Files); diff != "" {
+			t.Error(diff)
+		}
+		for _, other := range []string{body + "x", strings.TrimSuffix(body, body[:min(1, len(body))]) + "y", "y" + body[min(1, len(body)):]} {
+			differs := tgz(t, entry{name: "package/a", body: body}, entry{name: "package/a", body: other})
+			if _, err := add(t, Open(t.TempDir()), differs, Integrity{}); fault.ClassOf(err) != fault.Policy {
+				t.Errorf("%d bytes and %d other ones: %v", len(body), len(other), err)
+			}
+		}
 	}
+}
+
+// What stands in an archive twice is not held in memory.
+func TestRepeatedFileInMemory(t *testing.T) {
+	body := strings.Repeat("a", 8<<20)
+	archive := tgz(t, entry{name: "package/a", body: body}, entry{name: "package/a", body: body}, entry{name: "package/a", body: body[1:] + "b"})
+	s := Open(filepath.Join(t.TempDir(), "store"))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := add(t, s, archive, Integrity{})
+	runtime.ReadMemStats(&after)
+	if fault.ClassOf(err) != fault.Policy {
+		t.Errorf("got %v", err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 2<<20 {
+		t.Errorf("%d bytes of memory", used)
+	}
+	nothingLeft(t, s)
 }
 
 func TestRefusedArchives(t *testing.T) {

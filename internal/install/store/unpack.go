@@ -2,16 +2,15 @@ package store
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"crypto/sha512"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -19,16 +18,16 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/manifest"
 )
 
-// Limits bound what one archive may hold. They are far above any real
+// Limits bound what one archive or folder may hold. They are far above any real
 // package and far below what would hurt a machine.
 const (
 	maxArchive  = 1 << 30 // bytes as downloaded
 	maxUnpacked = 2 << 30 // bytes on disk
 	maxFiles    = 200_000
 	maxPath     = 1024
-	maxManifest = 16 << 20
 )
 
 // MismatchError says that content is not what its hash promised.
@@ -108,7 +107,7 @@ func unpack(ctx context.Context, archive io.Reader, root *os.Root) ([]File, erro
 			return nil, err
 		}
 	}
-	if err := u.markBins(); err != nil {
+	if err := markPrograms(root, u.files); err != nil {
 		return nil, err
 	}
 	sort.Slice(u.files, func(i, j int) bool { return u.files[i].Path < u.files[j].Path })
@@ -191,16 +190,32 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 
 // repeated accepts a file that stands in the archive twice with one content.
 func (u *unpacker) repeated(header *tar.Header, name string, content io.Reader) error {
-	again, err := io.ReadAll(content)
-	if err != nil {
-		return archiveError(err)
-	}
-	first, err := u.root.ReadFile(name)
+	differs := &UnsafeEntryError{header.Name, "stands in the archive twice with different contents"}
+	first, err := u.root.Open(name)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(first, again) {
-		return &UnsafeEntryError{header.Name, "stands in the archive twice with different contents"}
+	defer first.Close()
+	info, err := first.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != header.Size {
+		return differs
+	}
+	var here, there [32 << 10]byte
+	for left := header.Size; left > 0; {
+		n := min(left, int64(len(here)))
+		if _, err := io.ReadFull(content, there[:n]); err != nil {
+			return archiveError(err)
+		}
+		if _, err := io.ReadFull(first, here[:n]); err != nil {
+			return fmt.Errorf("unpack %s: %w", name, err)
+		}
+		if here != there {
+			return differs
+		}
+		left -= n
 	}
 	return nil
 }
@@ -248,31 +263,29 @@ func entryPath(raw string) (string, error) {
 	return strings.Join(parts[1:], "/"), nil
 }
 
-// markBins makes the programs that package.json names executable, which
+// markPrograms makes the programs that package.json names executable, which
 // publishers on systems without permission bits cannot do.
-func (u *unpacker) markBins() error {
-	data, err := u.root.ReadFile("package.json")
-	if err != nil || len(data) > maxManifest {
+func markPrograms(root *os.Root, files []File) error {
+	i := slices.IndexFunc(files, func(f File) bool { return f.Path == "package.json" })
+	if i < 0 || files[i].Size > manifest.MaxSize {
 		return nil // the caller reads the manifest and says what is wrong with it
 	}
-	var manifest struct{ Bin json.RawMessage }
-	if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &manifest) != nil {
+	text, err := root.ReadFile("package.json")
+	if err != nil {
+		return err
+	}
+	m, err := manifest.Parse(text)
+	if err != nil {
 		return nil
 	}
-	targets := map[string]bool{}
-	var one string
-	var many map[string]string
-	if json.Unmarshal(manifest.Bin, &one) == nil {
-		targets[path.Clean(one)] = true
-	} else if json.Unmarshal(manifest.Bin, &many) == nil {
-		for _, target := range many {
-			targets[path.Clean(target)] = true
-		}
+	programs := map[string]bool{}
+	for _, file := range m.Bin {
+		programs[file] = true
 	}
-	for i := range u.files {
-		f := &u.files[i]
-		if !f.Executable && targets[f.Path] {
-			if err := u.root.Chmod(f.Path, fileMode(true)); err != nil {
+	for i := range files {
+		f := &files[i]
+		if !f.Executable && programs[f.Path] {
+			if err := root.Chmod(f.Path, fileMode(true)); err != nil {
 				return err
 			}
 			f.Executable = true
@@ -294,7 +307,11 @@ func (l *limitReader) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	if l.left -= int64(n); l.left < 0 {
-		return n, fault.Errorf(fault.Policy, "%s is larger than this program allows", l.what)
+		return n, errTooLarge(l.what)
 	}
 	return n, err
+}
+
+func errTooLarge(what string) error {
+	return fault.Errorf(fault.Policy, "%s is larger than this program allows", what)
 }
