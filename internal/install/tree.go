@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"dsh/internal/install/manifest"
 	"dsh/internal/install/store"
 	"dsh/internal/staging"
 )
@@ -94,8 +95,10 @@ type program struct {
 func (t *tree) addBins(bins map[string]map[string]program, at string, pkg *Package) {
 	folder := strings.TrimSuffix(at, "/"+nameAt(at))
 	for name, file := range pkg.Bin {
-		file = path.Clean(file)
-		if name == "" || name != path.Base(name) || strings.ContainsAny(name, `\:`) || !fs.ValidPath(file) || strings.ContainsAny(file, "\\\"%\n") {
+		// The lockfile may have been edited. In a command file of Windows a quote
+		// and a percent sign mean something else.
+		cleanName, cleanFile, ok := manifest.Program(name, file)
+		if !ok || cleanName != name || cleanFile != file || strings.ContainsAny(file, `"%`) {
 			continue
 		}
 		if bins[folder] == nil {
