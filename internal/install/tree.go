@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -28,9 +29,10 @@ const treeMarker = ".dsh-tree"
 // item is one thing that node_modules holds at a path of its own: a package
 // directory, the link to a local folder, or a directory of program links.
 type item struct {
-	id    string // two items with one id have one content
-	link  string // the target, for a link
-	build func(dst string) error
+	id       string             // two items with one id have one content
+	link     string             // the target, for a link
+	programs map[string]program // for a directory of program links, by name
+	build    func(dst string) error
 }
 
 // tree is what node_modules should hold.
@@ -52,7 +54,7 @@ func (t *tree) items() map[string]item {
 		n := t.lock.Nodes[at]
 		if n.Origin.Kind == Link {
 			target := nativePlace(t.dir, n.Origin.Place)
-			items[at] = item{"link " + target, target, func(dst string) error { return staging.OS.Symlink(target, dst) }}
+			items[at] = item{id: "link " + target, link: target, build: func(dst string) error { return staging.OS.Symlink(target, dst) }}
 		} else {
 			entry := t.entries[n.Integrity]
 			items[at] = item{id: n.Integrity.String(), build: entry.Link}
@@ -116,15 +118,10 @@ func (t *tree) addBins(bins map[string]map[string]program, at string, pkg *Packa
 	}
 }
 
-// binItem is a .bin folder: symlinks, and on Windows, where those need
-// rights, command files that start Node.js. A program whose file its package
-// does not have is left out.
+// binItem is a .bin folder. A program whose file its package does not have is
+// left out.
 func binItem(programs map[string]program) item {
-	var id strings.Builder
-	for _, name := range sortedKeys(programs) {
-		fmt.Fprintf(&id, "%s=%s\n", name, programs[name].target)
-	}
-	return item{id: id.String(), build: func(dst string) error {
+	return item{programs: programs, build: func(dst string) error {
 		if err := os.Mkdir(dst, 0o755); err != nil {
 			return err
 		}
@@ -132,19 +129,53 @@ func binItem(programs map[string]program) item {
 			if !p.exists() {
 				continue
 			}
-			var err error
-			if runtime.GOOS == "windows" {
-				shim := "@node \"%~dp0\\" + filepath.FromSlash(p.target) + "\" %*\r\n"
-				err = os.WriteFile(filepath.Join(dst, name+".cmd"), []byte(shim), 0o755)
-			} else {
-				err = os.Symlink(p.target, filepath.Join(dst, name))
-			}
-			if err != nil {
+			if err := p.build(filepath.Join(dst, name)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}}
+}
+
+// build makes a symlink, or on Windows, where those need rights, a command
+// file that starts Node.js.
+func (p program) build(file string) error {
+	if runtime.GOOS == "windows" {
+		return os.WriteFile(file+".cmd", p.command(), 0o755)
+	}
+	return os.Symlink(p.target, file)
+}
+
+func (p program) command() []byte {
+	return []byte("@node \"%~dp0\\" + filepath.FromSlash(p.target) + "\" %*\r\n")
+}
+
+// stands reports whether build made what is there.
+func (p program) stands(file string) bool {
+	if runtime.GOOS == "windows" {
+		text, err := os.ReadFile(file + ".cmd")
+		return err == nil && bytes.Equal(text, p.command())
+	}
+	target, err := os.Readlink(file)
+	return err == nil && target == p.target
+}
+
+// programsStand reports whether a .bin folder holds the programs and nothing else.
+func programsStand(folder string, programs map[string]program) bool {
+	found, err := os.ReadDir(folder)
+	if err != nil {
+		return false
+	}
+	expected := 0
+	for name, p := range programs {
+		if !p.exists() {
+			continue
+		}
+		if expected++; !p.stands(filepath.Join(folder, name)) {
+			return false
+		}
+	}
+	return len(found) == expected
 }
 
 // marker is the content of the tree's marker file.
@@ -248,14 +279,21 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 			change.Added++
 		}
 	}
+	removed := map[string]bool{}
 	for at := range old {
 		if _, stays := want[at]; stays || !exists(t.dir, at) {
 			continue
 		}
+		removed[at] = true
 		if path.Base(at) != ".bin" {
 			change.Removed++
 		}
-		if up := parentPlace(at); !changed[up] && !gone(old, want, up) {
+		if up := parentPlace(at); want[up].build != nil && t.brings(up, at) {
+			changed[up] = true // what its archive has there comes back
+		}
+	}
+	for at := range removed {
+		if outermost(changed, at) == "" && outermost(removed, at) == at {
 			if err := tx.Remove(at); err != nil {
 				return change, err
 			}
@@ -267,21 +305,32 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 	return change, t.stageChanged(ctx, tx, want, changed)
 }
 
+// brings reports whether the archive of the package at up holds files at a
+// place in its node_modules.
+func (t *tree) brings(up, at string) bool {
+	inside := strings.TrimPrefix(at, up+"/") + "/"
+	return slices.ContainsFunc(t.entries[t.lock.Nodes[up].Integrity].Files, func(f store.File) bool {
+		return strings.HasPrefix(f.Path, inside)
+	})
+}
+
+// outermost is the topmost of the places at or above at, "" where none is.
+func outermost(places map[string]bool, at string) string {
+	top := ""
+	for ; at != ""; at = parentPlace(at) {
+		if places[at] {
+			top = at
+		}
+	}
+	return top
+}
+
 // stageChanged stages every changed item. One that stands below another
 // changed one is built inside it, since the outer directory is replaced whole.
 func (t *tree) stageChanged(ctx context.Context, tx *staging.Tx, want map[string]item, changed map[string]bool) error {
-	outer := func(at string) string { // the outermost changed item at or above at
-		top := ""
-		for ; at != ""; at = parentPlace(at) {
-			if changed[at] {
-				top = at
-			}
-		}
-		return top
-	}
 	places := map[string]string{} // path -> where it is staged
 	for _, at := range sortedKeys(want) {
-		top := outer(at)
+		top := outermost(changed, at)
 		if top == "" {
 			continue
 		}
@@ -296,7 +345,7 @@ func (t *tree) stageChanged(ctx context.Context, tx *staging.Tx, want map[string
 		return err
 	}
 	for at := range changed {
-		if outer(at) == at {
+		if outermost(changed, at) == at {
 			if err := tx.Replace(at, places[at]); err != nil {
 				return err
 			}
@@ -329,6 +378,13 @@ func buildAll(ctx context.Context, items map[string]item, paths []string, place 
 				if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
 					return err
 				}
+				if parentPlace(at) != "" {
+					// An archive may bring a node_modules of its own; what is
+					// placed there by us is what the lockfile says.
+					if err := staging.RemoveAll(dst); err != nil {
+						return err
+					}
+				}
 				if err := items[at].build(dst); err != nil {
 					return fmt.Errorf("lay out %s: %w", at, err)
 				}
@@ -342,6 +398,9 @@ func buildAll(ctx context.Context, items map[string]item, paths []string, place 
 // stands reports whether an item is at its place, as far as a look tells.
 func (i item) stands(dir, at string) bool {
 	file := filepath.Join(dir, filepath.FromSlash(at))
+	if i.programs != nil {
+		return programsStand(file, i.programs)
+	}
 	if i.link != "" {
 		target, err := os.Readlink(file)
 		return err == nil && target == i.link
@@ -362,17 +421,6 @@ func parentPlace(at string) string {
 		return ""
 	}
 	return at[:i]
-}
-
-// gone reports whether at, or a package that it stands in, is taken away.
-func gone(old, want map[string]item, at string) bool {
-	for ; at != ""; at = parentPlace(at) {
-		_, had := old[at]
-		if _, stays := want[at]; had && !stays {
-			return true
-		}
-	}
-	return false
 }
 
 // nativePlace is a lockfile's path on this machine.
