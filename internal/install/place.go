@@ -15,6 +15,10 @@ type demand struct {
 	err      error // the spec does not read
 	origin   Origin
 	versions versions
+
+	// The package that was held against it last, for one is asked about often.
+	last     *Package
+	lastFits bool
 }
 
 func (r *resolver) demand(name, wanted string) *demand {
@@ -37,7 +41,14 @@ func (d *demand) isTag() bool { return d.spec.Kind == Registry && !isRange(d.spe
 
 // fits reports whether a package that stands in the tree meets d. As in npm,
 // a version range accepts a package of any origin by its version.
-func fits(pkg *Package, d *demand) bool {
+func (d *demand) fits(pkg *Package) bool {
+	if d.last != pkg {
+		d.last, d.lastFits = pkg, d.check(pkg)
+	}
+	return d.lastFits
+}
+
+func (d *demand) check(pkg *Package) bool {
 	switch {
 	case d.err != nil:
 		return false
@@ -92,7 +103,7 @@ func (r *resolver) meet(ctx context.Context, e *edge) error {
 	switch {
 	case e.kept != nil:
 	case found != nil:
-		chosen.pkg, chosen.locked, chosen.lockedAt = found.pkg, found.locked, found.lockedAt
+		chosen.pkg = found.pkg
 	case e.leftOut:
 		return nil
 	default:
@@ -125,7 +136,7 @@ func reusable(e *edge) *node {
 		if found == nil {
 			continue
 		}
-		if found.bundled || !fits(found.pkg, e.demand) ||
+		if found.bundled || !e.demand.fits(found.pkg) ||
 			(e.kept != nil && found.lockedAt != e.lockedAt && !isSame(found.pkg, e.kept)) {
 			return nil
 		}
@@ -161,7 +172,7 @@ func (r *resolver) meetPeers(ctx context.Context, from *node, pkg *Package) erro
 func (r *resolver) holdsPeer(at *node, pkg *Package) bool {
 	return slices.ContainsFunc(peers(pkg), func(name string) bool {
 		child := at.children[name]
-		return child != nil && (child.bundled || fits(child.pkg, r.demand(name, pkg.Peers[name])))
+		return child != nil && (child.bundled || r.demand(name, pkg.Peers[name]).fits(child.pkg))
 	})
 }
 
@@ -230,7 +241,7 @@ func (r *resolver) place(ctx context.Context, n *node) error {
 func (r *resolver) passPeer(n *node, name string) {
 	for at := n.parent; at != nil; at = at.parent {
 		if child := at.children[name]; child != nil {
-			if fits(child.pkg, r.demand(name, n.pkg.Peers[name])) {
+			if r.demand(name, n.pkg.Peers[name]).fits(child.pkg) {
 				markPasses(n, at, name)
 			}
 			return

@@ -260,7 +260,7 @@ func (r *resolver) recall(e *edge) {
 	case r.fresh(e.name) || e.demand.err != nil:
 	case ownEdge && !asked && e.demand.isTag():
 		// What the tag means today is what the manifest's author wants.
-	case !asked && !fits(located.Package, e.demand):
+	case !asked && !e.demand.fits(located.Package):
 		e.leftOut = isOut
 	case e.demand.spec.Kind == located.Origin.Kind:
 		e.kept = located.Package

@@ -157,9 +157,9 @@ func TestResolve(t *testing.T) {
 			},
 		},
 		"the same version from an address is another package": {
-			shelf{"x@1.0.0": {"a@^1"}, "a@1.0.0": {"b@^1"}, "b@1.0.0": {"a@https://h/a.tgz"}, "a@3.0.0": nil, "b@3.0.0": nil},
+			shelf{"x@1.0.0": {"a@^1", "b@^3"}, "a@1.0.0": {"b@^1"}, "b@1.0.0": {"a@https://h/a.tgz"}, "a@3.0.0": nil, "b@3.0.0": nil},
 			wish("a@^3", "b@^3", "x@*"), []string{
-				"a@3.0.0", "b@3.0.0", "x > a@1.0.0", "x > b > a@1.0.0 from https://h/a.tgz", "x > b@1.0.0", "x@1.0.0",
+				"a@3.0.0", "b@3.0.0", "x > a > a@1.0.0 from https://h/a.tgz", "x > a > b@1.0.0", "x > a@1.0.0", "x@1.0.0",
 			},
 		},
 		"what an archive brings along is no help for others": {
@@ -331,6 +331,25 @@ func TestLockedVersionDoesNotGiveWayToWhatFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"q@1.0.0", "x@1.0.0", "y > q@1.5.0", "y@1.0.0"}, places(root, wishes)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLockedVersionFollowsItsSuccessor(t *testing.T) {
+	// Only the manifest's new wish moves q; a copy of the old one for x, whose
+	// range the new one meets, would be one too many.
+	s := shelf{"x@1.0.0": {"q@^1"}, "q@1.0.0": nil}
+	wishes := wish("x@*")
+	root, err := resolveShelf(t, s, nil, wishes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s["q@1.5.0"] = nil
+	more := wish("q@^1.5", "x@*")
+	if root, err = resolveShelf(t, s, lockOf(root, wishes), more); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"q@1.5.0", "x@1.0.0"}, places(root, more)); diff != "" {
 		t.Error(diff)
 	}
 }
