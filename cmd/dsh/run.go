@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -86,12 +87,14 @@ type runner struct {
 	invocation launch.Invocation
 }
 
-// lookup finds a variable in an environment; as in exec, the last one counts.
+// lookup finds a variable in an environment; as in exec, the last one counts,
+// and on Windows names are the same in any case.
 func lookup(environ []string) func(string) string {
 	return func(name string) string {
 		value := ""
 		for _, entry := range environ {
-			if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			has, v, ok := strings.Cut(entry, "=")
+			if ok && (has == name || runtime.GOOS == "windows" && strings.EqualFold(has, name)) {
 				value = v
 			}
 		}
@@ -100,7 +103,7 @@ func lookup(environ []string) func(string) string {
 }
 
 // interruptible ends with the first Ctrl-C, SIGTERM or lost terminal; the
-// second one kills the program the usual way. Nothing that is on disk is harmed by that.
+// second one kills the program the usual way, which harms nothing on disk.
 func interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
+	"slices"
 )
 
 // Class says whose problem a failure is. Its exit code is a promise to scripts.
@@ -145,8 +145,10 @@ func ClassOf(err error) Class {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Interrupted
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS),
-		errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EIO):
+	case errors.Is(err, fs.ErrPermission):
+		return Environment
+	}
+	if slices.ContainsFunc(environmentErrors, func(e error) bool { return errors.Is(err, e) }) {
 		return Environment
 	}
 	return Other

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/registry"
 )
 
 // finder answers what a spec means right now. The resolver is given one, so
@@ -178,8 +179,10 @@ func (r *resolver) failed(ctx context.Context, e *edge, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	switch fault.ClassOf(err) {
-	case fault.Package, fault.Other: // not there, no version, odd spec: final
+	// Who is not let in must hear of it: the package may well be there.
+	_, refused := errors.AsType[*registry.AuthError](err)
+	switch class := fault.ClassOf(err); {
+	case !refused && (class == fault.Package || class == fault.Other): // not there, no version, odd spec: final
 		if e.optional {
 			return nil
 		}

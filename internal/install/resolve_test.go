@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/registry"
 	"dsh/internal/npmrange"
 )
 
@@ -244,6 +245,28 @@ func TestResolveErrorNamesWhoAsks(t *testing.T) {
 	if fault.ClassOf(err) != fault.Package {
 		t.Errorf("class %v", fault.ClassOf(err))
 	}
+}
+
+func TestOptionalDependencyWithoutAToken(t *testing.T) {
+	s := locked{shelf{"a@1.0.0": {"?secret@*"}}, "secret"}
+	r := &resolver{find: s, dir: "/p", fresh: func(string) bool { return false }}
+	_, err := r.resolve(context.Background(), wish("a@*"))
+	if _, ok := errors.AsType[*registry.AuthError](err); !ok {
+		t.Errorf("a package that needs a token was left out silently: %v", err)
+	}
+}
+
+// locked is a shelf with one package that needs a token.
+type locked struct {
+	shelf
+	name string
+}
+
+func (l locked) find(ctx context.Context, spec Spec) (*Package, error) {
+	if spec.Target == l.name {
+		return nil, &registry.AuthError{Doing: "get " + l.name, Status: 401}
+	}
+	return l.shelf.find(ctx, spec)
 }
 
 func TestForeignPathsAreRefused(t *testing.T) {

@@ -170,6 +170,9 @@ func localSpec(place, dir string, folder Kind) Spec {
 			kind = Archive
 		}
 	}
+	if len(place) > 2 && place[0] == '/' && filepath.VolumeName(place[1:]) != "" {
+		place = place[1:] // file:///C:/folder
+	}
 	native := filepath.FromSlash(place)
 	if rest, ok := strings.CutPrefix(place, "~/"); ok {
 		native = filepath.Join(userHome(), filepath.FromSlash(rest))
