@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -238,11 +239,19 @@ func (r *runner) boot(ctx context.Context, b launch.Boot) error {
 	if err != nil {
 		return err
 	}
-	return boot.Run(ctx, boot.Request{
+	err = boot.Run(ctx, boot.Request{
 		Env: env, Environ: r.environ, Name: name, Patches: patches, Args: b.Args,
 		Prepare: func() error { return r.replace(ctx, env, name, b.Launch) },
 	}, boot.Log{Notice: r.ui.Notice, Warn: r.ui.Warn})
+	if missing, ok := errors.AsType[*profile.MissingError](err); ok && slices.Contains(otherTools, missing.Name.String()) {
+		return fault.WithHint(err, "dsh --help lists the commands; packages are added with dsh plugin add")
+	}
+	return err
 }
+
+// otherTools are first words that people know as commands from other tools and
+// that here, as in the reference launcher, name a profile.
+var otherTools = []string{"help", "version", "list", "ls", "add", "install", "i", "remove", "rm", "update", "init", "doctor"}
 
 func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	env, name, patches, err := r.target(d.Launch)
