@@ -112,11 +112,11 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	go func() {
 		select {
 		case s := <-signals:
-			class := fault.Interrupted
+			cause := fault.Errorf(fault.Interrupted, "interrupted; nothing was changed")
 			if s != os.Interrupt {
-				class = fault.Terminated
+				cause = fault.Errorf(fault.Terminated, "terminated; nothing was changed")
 			}
-			cancel(fault.Errorf(class, "stopped by a signal"))
+			cancel(cause)
 			// Programs that end a whole process group signal twice in one go;
 			// only a second thought is a second signal.
 			time.Sleep(200 * time.Millisecond)
@@ -127,7 +127,9 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { signal.Stop(signals); cancel(nil) }
 }
 
-// ended gives an error that the end of ctx caused the class of its cause.
+// ended gives an error that the end of ctx caused the words and the class of
+// that cause. Changes happen whole or not at all, so that an error says that
+// nothing was changed.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return context.Cause(ctx)
@@ -168,7 +170,12 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 	if err != nil {
 		return action.Env{}, err
 	}
+	// The real directory, and not the links that led here: "..", too, means
+	// what it means to every other program.
 	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
 	if err != nil {
 		return action.Env{}, fmt.Errorf("find the working directory: %w", err)
 	}
@@ -200,7 +207,7 @@ func (r *runner) target(l launch.Launch) (action.Env, profile.Name, []string, er
 	}
 	patches := make([]string, len(l.Patches))
 	for i, patch := range l.Patches {
-		if patches[i] = patch; !filepath.IsAbs(patch) {
+		if patches[i] = filepath.Clean(patch); !filepath.IsAbs(patch) {
 			patches[i] = filepath.Join(env.Dir, patch)
 		}
 	}

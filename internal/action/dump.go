@@ -54,7 +54,7 @@ func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, erro
 	}
 	c.Tree = compose.Apply(c.Stack.Layers)
 	for _, w := range c.Tree.Warnings {
-		c.Notices = append(c.Notices, "["+w.Layer+"] "+w.Text)
+		c.Notices = append(c.Notices, w.String())
 	}
 	return c, nil
 }

@@ -119,21 +119,49 @@ func Run(ctx context.Context, req Request, log Log) error {
 // start, so that nothing runs half.
 func activate(req Request, tree *compose.Tree) error {
 	e := &UnsupportedError{Profile: req.Name.String(), Args: req.Args}
-	for row := range tree.All() {
-		e.Total++
-		// An expression decides when its row is mounted, which does not happen.
-		if off, expr := row.Disabled(); (!off || expr != nil) && row.Name() != groupPlugin {
-			e.Rows = append(e.Rows, row)
-		}
+	for _, row := range tree.Rows {
+		e.collect(row)
 	}
 	return e
 }
 
-// groupPlugin holds rows and does nothing itself.
+// collect counts a row and the rows in it, and notes those that would run. A
+// row with a truthy group is never off; an expression decides when its row is
+// mounted, which does not happen.
+func (e *UnsupportedError) collect(row compose.Row) {
+	e.Total++
+	group, _ := row.Entry.Get("group")
+	if off, expr := row.Disabled(); off && expr == nil && !compose.Truthy(group) {
+		return
+	}
+	if row.Name() != groupPlugin {
+		e.Rows = append(e.Rows, row)
+	}
+	for _, child := range children(row) {
+		e.collect(child)
+	}
+}
+
+// groupPlugin holds rows, also where nothing marks its row as a group, and
+// does nothing itself.
 const groupPlugin = "cordis:group"
 
+func children(row compose.Row) []compose.Row {
+	list, ok := row.Config().(*compose.List)
+	if !ok || row.Name() != groupPlugin {
+		return row.Children()
+	}
+	var rows []compose.Row
+	for _, item := range list.Items {
+		if entry, ok := item.(*compose.Map); ok {
+			rows = append(rows, compose.Row{Entry: entry, Origin: row.Origin})
+		}
+	}
+	return rows
+}
+
 func hasRow(tree *compose.Tree, id string) bool {
-	for _, row := range tree.Rows {
+	for row := range tree.All() {
 		if row.ID() == id {
 			return true
 		}

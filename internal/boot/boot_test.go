@@ -76,7 +76,7 @@ func TestTheEnvironmentIsCheckedFirst(t *testing.T) {
 func TestTelemetrySwitch(t *testing.T) {
 	for value, runs := range map[string]bool{"": true, "0": false, "false": false, "1": false} {
 		req := request(t, "headless")
-		patch := "- insert: [{id: session-telemetry-otel, name: '@deepseek-ai/dsh-session-telemetry-otel'}]\n"
+		patch := "- insert: [{id: g, name: g, group: true, config: [{id: session-telemetry-otel, name: '@deepseek-ai/dsh-session-telemetry-otel'}]}]\n"
 		if err := os.WriteFile(req.Env.Home.PatchPath(), []byte(patch), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +87,30 @@ func TestTelemetrySwitch(t *testing.T) {
 		if got := strings.Contains(err.Error(), "session-telemetry-otel:"); got != runs {
 			t.Errorf("DSH_TELEMETRY_DISABLED=%q: the row runs: %v", value, got)
 		}
+	}
+}
+
+func TestRowsInGroups(t *testing.T) {
+	for patch, want := range map[string]string{
+		"- insert: [{id: g, name: 'cordis:group', config: [{id: inner, name: p}]}]\n":                              "inner: p ",
+		"- insert: [{id: g, name: 'cordis:group', group: true, disabled: true, config: [{id: inner, name: p}]}]\n": "inner: p ",
+		"- insert: [{id: g, name: q, group: true, disabled: true, config: [{id: inner, name: p}]}]\n":              "g: q ",
+	} {
+		req := request(t, "headless")
+		if err := os.WriteFile(req.Env.Home.PatchPath(), []byte(patch), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := start(t, req); !strings.Contains(err.Error(), "\t"+want) {
+			t.Errorf("%s lacks %q:\n%v", patch, want, err)
+		}
+	}
+	req := request(t, "headless")
+	off := "- insert: [{id: g, name: 'cordis:group', disabled: true, config: [{id: inner, name: p}]}]\n"
+	if err := os.WriteFile(req.Env.Home.PatchPath(), []byte(off), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(t, req); strings.Contains(err.Error(), "inner") {
+		t.Errorf("a row in a group that is off would run:\n%v", err)
 	}
 }
 

@@ -142,7 +142,10 @@ func readBundle(name string, pkg installation.Package, shown string, rules compa
 		file := filepath.Join(shown, filepath.FromSlash(patch))
 		text, err := pkg.ReadFile(patch)
 		if err != nil {
-			return layer, fmt.Errorf("failed to read patches %s: %w", file, cause(err))
+			if _, escapes := errors.AsType[*installation.EscapeError](err); escapes {
+				return layer, fmt.Errorf("failed to read patches: %w", err)
+			}
+			return layer, fmt.Errorf("failed to read patches %s: %w", file, errors.Unwrap(err))
 		}
 		patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(filepath.Join(pkg.Dir, filepath.FromSlash(patch))), Kind: compose.Patches}, text)
 		if err != nil {

@@ -148,7 +148,7 @@ func TestBrokenBundlesAreSkipped(t *testing.T) {
 		`skipping profile bundle "odd": dsh.bundle.patch must be a file path or a list of file paths`,
 		`skipping profile bundle "spelt": profile bundle "spelt" declares no dsh.bundle`,
 		`skipping profile bundle "text": dsh in its package.json must hold a JSON object`,
-		`skipping profile bundle "escape": failed to read patches `,
+		`skipping profile bundle "escape": failed to read patches: ../good/p.yml in package escape leads outside the package`,
 		`skipping profile bundle "no-file": failed to read patches `,
 		`skipping profile bundle "tab": failed to parse patches `,
 	}

@@ -133,12 +133,6 @@ func (u *UI) FailUsage(text string, extra []string) {
 func (u *UI) Fail(err error) {
 	class, hint := fault.ClassOf(err), fault.Hint(err)
 	text := err.Error()
-	switch class {
-	case fault.Interrupted:
-		text = "interrupted; nothing was changed"
-	case fault.Terminated:
-		text = "terminated; nothing was changed"
-	}
 	if u.JSON {
 		u.fail(class, text, hint)
 		return

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"testing"
@@ -22,10 +21,10 @@ func TestFail(t *testing.T) {
 		err  error
 		want string
 	}{
-		"plain":       {fmt.Errorf("dsh: doing: cause"), "dsh: doing: cause\n"},
-		"hint":        {fault.WithHint(fmt.Errorf("x"), "dsh y"), "dsh: x\ndsh: hint: dsh y\n"},
-		"interrupted": {fmt.Errorf("get: %w", context.Canceled), "dsh: interrupted; nothing was changed\n"},
-		"terminated":  {fault.Errorf(fault.Terminated, "x"), "dsh: terminated; nothing was changed\n"},
+		"plain":    {fmt.Errorf("dsh: doing: cause"), "dsh: doing: cause\n"},
+		"hint":     {fault.WithHint(fmt.Errorf("x"), "dsh y"), "dsh: x\ndsh: hint: dsh y\n"},
+		"lines":    {fmt.Errorf("one\n\ttwo"), "dsh: one\n\ttwo\n"},
+		"controls": {fmt.Errorf("a\x1b[2Jb\rc"), "dsh: a\\u001b[2Jb\\u000dc\n"},
 	} {
 		u, out, errs := pair()
 		u.Fail(c.err)
