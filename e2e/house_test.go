@@ -208,6 +208,29 @@ func TestREADME(t *testing.T) {
 	}
 }
 
+// TestGuide compares the tree that the guide shows with the real one.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(), "docs", "guide.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), "dsh web --dump-config\n")
+	_, after, ok2 := strings.Cut(after, "```yaml\n")
+	shown, _, ok3 := strings.Cut(after, "```")
+	if !ok || !ok2 || !ok3 {
+		t.Fatal("the guide shows no tree")
+	}
+	cmd := exec.Command(program, "web", "--dump-config")
+	cmd.Env = append(os.Environ(), "DSH_HOME="+t.TempDir())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(out), shown) {
+		t.Errorf("the guide shows\n%s\nand dsh prints\n%.200s", shown, out)
+	}
+}
+
 // copyProject copies what building dsh needs.
 func copyProject(t *testing.T, dst string) {
 	t.Helper()
