@@ -314,11 +314,8 @@ func (a *applier) warn(parts ...Value) {
 		if i%2 == 0 {
 			text.WriteString(part.(string))
 		} else {
-			text.Write(appendJSON(nil, part, maxShown))
+			text.WriteString(Show(part))
 		}
 	}
 	a.warnings = append(a.warnings, Warning{Layer: a.label, Text: text.String()})
 }
-
-// maxShown is about how many bytes of a value a warning shows.
-const maxShown = 64 << 10

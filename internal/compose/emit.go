@@ -15,13 +15,6 @@ type emitter struct {
 	scratch []byte
 }
 
-// encode is v as a document.
-func encode(v Value) []byte {
-	e := emitter{}
-	e.node(v, 0, true)
-	return append(e.out, '\n')
-}
-
 // node writes v, whose entries stand on level. compact says that the first
 // entry of a list or mapping goes on the current line.
 func (e *emitter) node(v Value, level int, compact bool) {

@@ -29,6 +29,13 @@ func appendNumber(dst []byte, f float64) []byte {
 	return dst
 }
 
+// maxShown is about how many bytes of a value a message shows.
+const maxShown = 64 << 10
+
+// Show is v as JSON in one line, as warnings show it: what follows about the
+// first 64 KiB is left out, an expression is the object {"__jsExpr": text}.
+func Show(v Value) string { return string(appendJSON(nil, v, maxShown)) }
+
 // appendJSON writes v as JSON.stringify does, an expression as the object
 // {"__jsExpr": text} that the reference loader holds. budget is how many
 // bytes to write before the rest is left out.

@@ -1,6 +1,9 @@
 package compose
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // A token is a piece of YAML text as far as one can tell without parsing: the
 // lexer never fails, so it can also look at texts that the parser refuses.
@@ -10,6 +13,7 @@ type token struct {
 	line       int  // counted from 0
 	indent     int  // column of its first byte, counted from 0 in bytes
 	first      bool // nothing but white space before it on its line
+	flow       bool // inside of brackets
 	closed     bool // of quoted: the closing quote is there
 }
 
@@ -111,6 +115,7 @@ func (l *lexer) blank(first bool) {
 func (l *lexer) add(t token) {
 	t.line = l.line
 	t.indent = t.start - l.lineStart
+	t.flow = l.flow > 0
 	l.tokens = append(l.tokens, t)
 }
 
@@ -135,7 +140,9 @@ func (l *lexer) next(c byte, first bool) {
 	}
 	switch c {
 	case '-', '?':
-		if l.flow == 0 && l.separated(1) {
+		switch {
+		case !l.separated(1):
+		case l.flow == 0:
 			l.parent = column
 			kind := tokDash
 			if c == '?' {
@@ -143,9 +150,12 @@ func (l *lexer) next(c byte, first bool) {
 			}
 			l.take(kind, 1, first)
 			return
+		case c == '?' && l.after(tokOpen, tokComma):
+			l.take(tokQuestion, 1, first)
+			return
 		}
 	case ':':
-		if l.separated(1) || l.flow > 0 {
+		if l.endsKey() || l.flow > 0 && !l.after(tokOpen, tokComma, tokColon, tokQuestion, tokTag, tokAnchor) {
 			l.key()
 			l.take(tokColon, 1, first)
 			return
@@ -226,7 +236,19 @@ func (l *lexer) continues(column int) bool {
 	}
 	// A key on a line of its own is not continued text, unless what came
 	// before is a value already.
-	return l.flow == 0 || l.text[l.pos] != ',' && l.text[l.pos] != ']' && l.text[l.pos] != '}' && l.text[l.pos] != ':'
+	c := l.text[l.pos]
+	return l.flow == 0 || c != ',' && c != ']' && c != '}' && (c != ':' || !l.endsKey())
+}
+
+// after says whether the last token is of one of some kinds.
+func (l *lexer) after(kinds ...tokenKind) bool {
+	return len(l.tokens) > 0 && slices.Contains(kinds, l.tokens[len(l.tokens)-1].kind)
+}
+
+// endsKey says whether the colon here is one wherever it stands, and no
+// character of a plain scalar.
+func (l *lexer) endsKey() bool {
+	return l.separated(1) || l.flow > 0 && isFlow(l.text[l.pos+1])
 }
 
 // key notes that the token before a colon is a key, which holds what follows.

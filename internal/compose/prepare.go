@@ -2,23 +2,36 @@ package compose
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 )
 
-// The line separators of YAML 1.1 that are ordinary characters in 1.2, and
-// the noncharacters that stand in for them while yaml.v3 reads the text.
-var separators = [...]struct{ char, standIn string }{
+// Characters that yaml.v3 takes for more than they are, and the noncharacters
+// that stand in for them while it reads the text.
+var standIns = [...]struct{ char, standIn string }{
+	// Line separators of YAML 1.1 are ordinary characters in 1.2.
 	{"\u0085", "\U0001FFFE"},
 	{"\u2028", "\U0001FFFF"},
 	{"\u2029", "\U0002FFFE"},
+	// In brackets a question mark ends a plain scalar of yaml.v3, and none
+	// begins with a colon.
+	{"?", plainQuestion},
+	{":", plainColon},
 }
+
+const (
+	separators    = 3 // how many of standIns, at the front, stand for line separators
+	plainQuestion = "\U0002FFFF"
+	plainColon    = "\U0003FFFE"
+)
 
 // prepare makes a text readable for yaml.v3 where js-yaml takes more than it:
 // a byte-order mark, a missing final newline, a %YAML directive, the spellings
 // of respell, line separators of YAML 1.1. Lines stay lines. It also says
-// whether separators have stand-ins now.
-func prepare(text []byte) (prepared []byte, separated bool) {
+// whether there may be stand-ins now.
+func prepare(text []byte) (prepared []byte, replaced bool) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	out := make([]byte, 0, len(text)+1)
 	out = append(out, text...)
@@ -26,21 +39,30 @@ func prepare(text []byte) (prepared []byte, separated bool) {
 		out = append(out, '\n')
 	}
 	blankDirective(out)
-	if needsLexer(out) {
-		out = respell(out)
-	}
-	for _, s := range separators {
+	for _, s := range standIns {
 		if bytes.Contains(out, []byte(s.standIn)) {
 			return out, false
 		}
 	}
-	for _, s := range separators {
+	if needsLexer(out) {
+		out = respell(out)
+		replaced = true
+	}
+	for _, s := range standIns[:separators] {
 		if bytes.Contains(out, []byte(s.char)) {
 			out = bytes.ReplaceAll(out, []byte(s.char), []byte(s.standIn))
-			separated = true
+			replaced = true
 		}
 	}
-	return out, separated
+	return out, replaced
+}
+
+// restore puts back what has stand-ins in text.
+func restore(text string) string {
+	for _, s := range standIns {
+		text = strings.ReplaceAll(text, s.standIn, s.char)
+	}
+	return text
 }
 
 // blankDirective turns a `%YAML 1.x` line at the start of the text, with
@@ -69,7 +91,15 @@ func blankDirective(text []byte) {
 
 // needsLexer says whether respell may have something to do.
 func needsLexer(text []byte) bool {
-	for _, sign := range [...]string{`\ud`, `\uD`, ":,", ":[", ":]", ":{", ":}", "\t\n", "\t\r"} {
+	if containsAny(text, `\ud`, `\uD`, `\/`, ":,", ":[", ":]", ":{", ":}", "\t\n", "\t\r") {
+		return true
+	}
+	return containsAny(text, "[", "{") &&
+		(containsAny(text, "?", "::", " :", "\t:", "\n:", "\r:", "[:", "{:", ",:") || hasLongLine(text))
+}
+
+func containsAny(text []byte, signs ...string) bool {
+	for _, sign := range signs {
 		if bytes.Contains(text, []byte(sign)) {
 			return true
 		}
@@ -77,9 +107,28 @@ func needsLexer(text []byte) bool {
 	return false
 }
 
+// maxSimpleKey is how many characters yaml.v3 goes back from a colon to its
+// key.
+const maxSimpleKey = 1024
+
+// hasLongLine says whether there is room in a line for a key that is too long
+// for yaml.v3.
+func hasLongLine(text []byte) bool {
+	for len(text) > maxSimpleKey {
+		end := bytes.IndexByte(text, '\n')
+		if end < 0 || end > maxSimpleKey {
+			return true
+		}
+		text = text[end+1:]
+	}
+	return false
+}
+
 // respell writes in another way what only js-yaml understands: a `\ud83d\ude00`
-// in double quotes as the character it is, a space behind the colon of
-// `{a:[1]}`, spaces for the tabs on a line that is otherwise empty.
+// in double quotes as one escape, and `\/` as the slash it is; a space behind
+// the colon of `{a:[1]}`; a question mark before a long key in brackets;
+// stand-ins in plain scalars there; spaces for the tabs on a line that is
+// otherwise empty.
 func respell(text []byte) []byte {
 	l := lex(text)
 	for _, blank := range l.tabbed {
@@ -87,30 +136,75 @@ func respell(text []byte) []byte {
 			text[i] = ' '
 		}
 	}
-	out := make([]byte, 0, len(text)+16)
-	done := 0
-	for _, t := range l.tokens {
+	r := respelling{text: text, out: make([]byte, 0, len(text)+16)}
+	for i, t := range l.tokens {
+		if l.isLongKey(i) {
+			r.replace(t.start, t.start, "? ")
+		}
 		switch {
 		case t.kind == tokColon && t.end < len(text) && isFlow(text[t.end]):
-			out = append(append(out, text[done:t.end]...), ' ')
-			done = t.end
+			r.replace(t.end, t.end, " ")
 		case t.kind == tokDouble:
-			for i := t.start; i < t.end; i++ {
-				if text[i] != '\\' {
-					continue
-				}
-				high, low := hexEscape(text[:t.end], i), hexEscape(text[:t.end], i+6)
-				if r := utf16.DecodeRune(high, low); r != '\uFFFD' {
-					out = append(append(out, text[done:i]...), string(r)...)
-					done = i + 12
-					i = done - 1
-				} else {
-					i++
-				}
-			}
+			r.escapes(t)
+		case t.flow && (t.kind == tokPlain || t.kind == tokContinuation):
+			r.plain(t)
 		}
 	}
-	return append(out, text[done:]...)
+	return append(r.out, text[r.done:]...)
+}
+
+// respelling is a text that is written anew.
+type respelling struct {
+	text, out []byte
+	done      int // bytes of text that are in out
+}
+
+// replace writes the text up to start, and s for what is between start and end.
+func (r *respelling) replace(start, end int, s string) {
+	r.out = append(append(r.out, r.text[r.done:start]...), s...)
+	r.done = end
+}
+
+func (r *respelling) escapes(t token) {
+	for i := t.start; i+1 < t.end; i++ {
+		if r.text[i] != '\\' {
+			continue
+		}
+		if r.text[i+1] == '/' {
+			r.replace(i, i+1, "")
+		}
+		high, low := hexEscape(r.text[:t.end], i), hexEscape(r.text[:t.end], i+6)
+		if c := utf16.DecodeRune(high, low); c != '\uFFFD' {
+			r.replace(i, i+12, fmt.Sprintf(`\U%08X`, c))
+			i += 10
+		}
+		i++
+	}
+}
+
+func (r *respelling) plain(t token) {
+	if r.text[t.start] == ':' && t.kind == tokPlain {
+		r.replace(t.start, t.start+1, plainColon)
+	}
+	for i := t.start; i < t.end; i++ {
+		if r.text[i] == '?' {
+			r.replace(i, i+1, plainQuestion)
+		}
+	}
+}
+
+// isLongKey says whether token i begins a key in brackets that is too long for
+// yaml.v3.
+func (l *lexer) isLongKey(i int) bool {
+	first := l.tokens[i]
+	if !first.flow || i == 0 || l.tokens[i-1].kind != tokOpen && l.tokens[i-1].kind != tokComma {
+		return false
+	}
+	for i < len(l.tokens) && isKeyPart(l.tokens[i].kind) {
+		i++
+	}
+	return i < len(l.tokens) && l.tokens[i].kind == tokColon && l.tokens[i].line == first.line &&
+		l.tokens[i].start-first.start > maxSimpleKey
 }
 
 // hexEscape is the code unit of the `\uXXXX` at i, or -1.

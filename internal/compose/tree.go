@@ -152,9 +152,8 @@ func (a *applier) tree() *Tree {
 		row := Row{Origin: o.layer, PatchedBy: o.patchedBy, value: item}
 		row.Entry, _ = item.(*Map)
 		if size > room {
-			id := appendJSON(nil, row.ID(), maxShown)
 			t.Warnings = append(t.Warnings, Warning{o.layer, fmt.Sprintf(
-				"entry %s left out: written out with all of its aliases it is too large", id)})
+				"entry %s left out: written out with all of its aliases it is too large", Show(row.ID()))})
 			continue
 		}
 		room -= size

@@ -42,16 +42,16 @@ func decode(text []byte) (document, error) {
 	if p := unreadable(text); p != nil {
 		return document{}, p
 	}
-	prepared, separated := prepare(text)
+	prepared, replaced := prepare(text)
 	root, err := parseYAML(prepared)
 	if err != nil {
-		return document{}, diagnose(prepared, err)
+		return document{}, diagnose([]byte(restore(string(prepared))), err)
 	}
 	if root == nil {
 		return document{}, nil
 	}
 	adoptItems(root, nil)
-	d := decoder{text: prepared, separated: separated}
+	d := decoder{text: prepared, replaced: replaced, cursor: cursor{text: prepared}}
 	v, err := d.value(root, 1)
 	if err != nil {
 		return document{}, err
@@ -73,7 +73,7 @@ var errSecondDocument = errors.New("expected a single document in the stream, bu
 func parseYAML(text []byte) (root *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			root, err = nil, fmt.Errorf("yaml: %v", r)
+			root, err = nil, fmt.Errorf("it cannot be read: %v", r)
 		}
 	}()
 	var first, second yaml.Node
@@ -153,11 +153,12 @@ func isEmpty(n *yaml.Node) bool {
 
 // decoder turns nodes into values.
 type decoder struct {
-	text      []byte
-	separated bool
-	size      int // bytes read so far, those that aliases stand for included
-	aliased   int // of these, how many for aliases
-	anchors   map[*yaml.Node]anchored
+	text     []byte
+	replaced bool // there may be stand-ins in text
+	cursor   cursor
+	size     int // bytes read so far, those that aliases stand for included
+	aliased  int // of these, how many for aliases
+	anchors  map[*yaml.Node]anchored
 }
 
 // anchored is a value that aliases may name, and the bytes it stands for.
@@ -173,6 +174,9 @@ func refuse(n *yaml.Node, remedy, format string, args ...any) error {
 func (d *decoder) value(n *yaml.Node, depth int) (Value, error) {
 	if depth > maxDepth {
 		return nil, refuse(n, "", "nested deeper than %d levels", maxDepth)
+	}
+	if err := d.misread(n); err != nil {
+		return nil, err
 	}
 	if n.Kind == yaml.AliasNode {
 		return d.alias(n)
@@ -300,7 +304,7 @@ func (d *decoder) key(n *yaml.Node, depth int) (string, error) {
 	case *Map:
 		return "", refuse(n, "use a text as the key", "a mapping cannot be a key")
 	case Expr:
-		return "", refuse(n, expressionRemedy(d.text, n.Line, n.Column),
+		return "", refuse(n, expressionRemedy([]byte(restore(string(d.text))), n.Line, n.Column),
 			"`: ` in an expression that is not quoted makes it a key")
 	case *List:
 		parts := make([]string, len(v.Items))
@@ -338,10 +342,8 @@ func scalarText(v Value) string {
 
 func (d *decoder) scalar(n *yaml.Node) (Value, error) {
 	text := n.Value
-	if d.separated {
-		for _, s := range separators {
-			text = strings.ReplaceAll(text, s.standIn, s.char)
-		}
+	if d.replaced {
+		text = restore(text)
 	}
 	quoted := n.Style &^ yaml.TaggedStyle
 	if n.Style&yaml.TaggedStyle == 0 {

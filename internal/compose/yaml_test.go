@@ -55,6 +55,13 @@ func equal(a, b Value) bool {
 	}
 }
 
+// encode is v as a document.
+func encode(v Value) []byte {
+	e := emitter{}
+	e.node(v, 0, true)
+	return append(e.out, '\n')
+}
+
 type yamlCase struct {
 	Kind  string
 	YAML  string
