@@ -236,6 +236,12 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
+// isTemp says whether a name was made of tempMark by this package.
+func isTemp(name string) bool {
+	rest, ok := strings.CutPrefix(name, tempMark)
+	return ok && isRandom(rest)
+}
+
 func isRandom(s string) bool {
 	return len(s) == 12 && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -135,13 +136,34 @@ func (c *change) setAside() error {
 	if err := c.Rename(c.journalPath(), stale); err != nil {
 		return fmt.Errorf("setting aside the journal of another directory: %w", err)
 	}
+	c.warnings = append(c.warnings, c.prune(c.state, staleMark)...)
 	return c.SyncDir(c.state)
 }
 
+// The names in the state of what is kept for the user, less their numbers.
 const (
 	staleMark    = "journal.stale-"
 	replacedMark = "replaced-"
 )
+
+// keepNewest is how many of each stay in the state directory.
+const keepNewest = 3
+
+// prune removes the oldest of the names <mark><n> in dir, and says what it
+// could not remove.
+func (d disk) prune(dir, mark string) (warnings []string) {
+	numbers, err := d.numbers(dir, mark)
+	if err != nil {
+		return []string{fmt.Sprintf("looking for older ones of %s<n>: %v", filepath.Join(dir, mark), err)}
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers[:max(0, len(numbers)-keepNewest)] {
+		if err := d.RemoveAll(filepath.Join(dir, mark+strconv.Itoa(n))); err != nil {
+			warnings = append(warnings, fmt.Sprintf("removing what was kept earlier: %v", err))
+		}
+	}
+	return warnings
+}
 
 // lastNumber is the highest n of the names <mark><n> in dir, or 0.
 func (d disk) lastNumber(dir, mark string) (int, error) {
@@ -198,8 +220,9 @@ const staleTemp = time.Hour
 // litter is what earlier processes may have left of one profile.
 type litter struct {
 	stages  []string // staging directories, perhaps in use
-	backups []string // whole profiles that were replaced
-	temps   []string // of single files
+	backups []string // whole profiles that were replaced, or copied but not yet numbered
+	copied  []string // such profiles of which the state has a copy
+	temps   []string // of single files, and unfinished copies
 }
 
 func (d disk) findLitter(place Place) (litter, error) {
@@ -216,6 +239,8 @@ func (d disk) findLitter(place Place) (litter, error) {
 			l.stages = append(l.stages, path)
 		case isBeside(e.Name(), place.Dir, backupMark):
 			l.backups = append(l.backups, path)
+		case isBeside(e.Name(), place.Dir, copiedMark):
+			l.copied = append(l.copied, path)
 		}
 	}
 	if entries, err = d.readDirIfAny(place.State); err != nil {
@@ -223,15 +248,22 @@ func (d disk) findLitter(place Place) (litter, error) {
 	}
 	for _, e := range entries {
 		// Only the holder of the lock writes here.
-		if strings.HasPrefix(e.Name(), tempMark) {
+		if isTemp(e.Name()) {
 			l.temps = append(l.temps, filepath.Join(place.State, e.Name()))
+		}
+		if rest, ok := strings.CutPrefix(e.Name(), copyMark); ok && isRandom(rest) {
+			backup := filepath.Join(parent, besideWith(place.Dir, backupMark, rest))
+			if !slices.Contains(l.backups, backup) {
+				l.backups = append(l.backups, backup)
+			}
 		}
 	}
 	if entries, err = d.readDirIfAny(place.Dir); err != nil {
 		return l, err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), tempMark) {
+		// The user's own things are here, and what we write are files.
+		if !isTemp(e.Name()) || !e.Type().IsRegular() {
 			continue
 		}
 		info, err := e.Info()
@@ -252,7 +284,7 @@ func (d disk) readDirIfAny(dir string) ([]fs.DirEntry, error) {
 
 func (d disk) hasLitter(place Place) (bool, error) {
 	l, err := d.findLitter(place)
-	return len(l.stages)+len(l.backups)+len(l.temps) > 0, err
+	return len(l.stages)+len(l.backups)+len(l.copied)+len(l.temps) > 0, err
 }
 
 // sweep removes what dead processes left, and says what it could not remove.
@@ -267,7 +299,7 @@ func (d disk) sweep(place Place) (warnings []string) {
 	for _, path := range l.stages {
 		warn(d.sweepStage(path))
 	}
-	for _, path := range l.temps {
+	for _, path := range slices.Concat(l.temps, l.copied) {
 		warn(d.RemoveAll(path))
 	}
 	for _, path := range l.backups {

@@ -103,7 +103,9 @@ func TestRecoverStaleJournal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home := interrupted(t)
 			place := placeIn(home)
-			put(t, place.State+"/journal.stale-6", "earlier", 0o600)
+			for _, n := range []string{"3", "4", "5", "6"} {
+				put(t, place.State+"/journal.stale-"+n, "earlier", 0o600)
+			}
 			change(t, place)
 			journal, err := os.ReadFile(place.State + "/journal")
 			must(t, err)
@@ -124,6 +126,9 @@ func TestRecoverStaleJournal(t *testing.T) {
 			state := tree(t, place.State)
 			if state["journal"] != "" || state["journal.stale-7"] != "-rw------- "+string(journal) {
 				t.Error(state)
+			}
+			if stale, err := filepath.Glob(place.State + "/journal.stale-[567]"); err != nil || len(stale) != 3 || state["journal.stale-3"]+state["journal.stale-4"] != "" {
+				t.Errorf("the newest three are to stay: %v, error %v", state, err)
 			}
 			noStage(t, home)
 		})
@@ -205,9 +210,26 @@ func TestRecoverSweeps(t *testing.T) {
 	put(t, place.Dir+"/.dsh-tmp-eeeeeeeeeeee", "old", 0o644)
 	old := time.Now().Add(-2 * staleTemp)
 	must(t, os.Chtimes(place.Dir+"/.dsh-tmp-eeeeeeeeeeee", old, old))
+	put(t, parent+"/.web.backup-copied-abcdefabcdef/half", "is in the state", 0o644)
+	put(t, place.State+"/copied-abcdefabcdef/package.json", "copied", 0o644)
 
 	// What is not ours, or young, stays.
 	put(t, place.Dir+"/.dsh-tmp-ffffffffffff", "young", 0o644)
+	put(t, place.Dir+"/.dsh-tmp-notes", "the user's", 0o644)
+	put(t, place.Dir+"/.dsh-tmp-0123456789ab/file", "a directory", 0o644)
+	link(t, "package.json", place.Dir+"/.dsh-tmp-ba9876543210")
+	for _, path := range []string{".dsh-tmp-notes", ".dsh-tmp-0123456789ab"} {
+		must(t, os.Chtimes(filepath.Join(place.Dir, path), old, old))
+	}
+	put(t, place.State+"/.dsh-tmp-mine", "the user's", 0o644)
+	put(t, place.State+"/copied-by-hand/file", "the user's", 0o644)
+	want["profiles/web/.dsh-tmp-notes"] = "-rw-r--r-- the user's"
+	want["profiles/web/.dsh-tmp-0123456789ab/"] = ""
+	want["profiles/web/.dsh-tmp-0123456789ab/file"] = "-rw-r--r-- a directory"
+	want["profiles/web/.dsh-tmp-ba9876543210"] = "-> package.json"
+	want["state/web/.dsh-tmp-mine"] = "-rw-r--r-- the user's"
+	want["state/web/copied-by-hand/"] = ""
+	want["state/web/copied-by-hand/file"] = "-rw-r--r-- the user's"
 	put(t, parent+"/.web.staging-gggggggggggg/file", "not random", 0o644)
 	put(t, parent+"/.web.staging-000000000000/file", "no lock", 0o644)
 	put(t, parent+"/.web2.staging-111111111111/lock", "another profile", 0o644)
@@ -220,6 +242,8 @@ func TestRecoverSweeps(t *testing.T) {
 	want["profiles/.web2.staging-111111111111/lock"] = "-rw-r--r-- another profile"
 	want["state/web/replaced-1/"] = ""
 	want["state/web/replaced-1/package.json"] = "-rw-r--r-- kept"
+	want["state/web/replaced-2/"] = ""
+	want["state/web/replaced-2/package.json"] = "-rw-r--r-- copied"
 
 	must(t, Recover(t.Context(), place))
 	if diff := cmp.Diff(want, content(t, home)); diff != "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"dsh/internal/fault"
@@ -30,9 +29,6 @@ func (e *LostRace) Error() string {
 	return fmt.Sprintf("replacing profile directory %s: another process replaced it at the same time", e.Dir)
 }
 
-// keptReplaced is how many replaced profiles stay in the state directory.
-const keptReplaced = 3
-
 // ReplaceDir puts a directory that build fills in the place of a profile, or
 // makes the profile. build is given an empty directory, and writes into it with
 // [WriteFile] what has to survive a power loss; it runs with the profile
@@ -41,9 +37,10 @@ const keptReplaced = 3
 // is a [*LostRace].
 //
 // The previous directory becomes <state>/replaced-<n>, of which the last three
-// are kept, unless opts.Decide says that it is not worth it. If the state is on another filesystem it is copied there, and if it
-// cannot be moved it stays beside the profile, with a warning, until the next
-// change of the profile tries again.
+// are kept, unless opts.Decide says that it is not worth it. If the state is on
+// another filesystem it is copied there, and if it cannot be moved it stays
+// beside the profile, with a warning, until the next change of the profile
+// tries again.
 func ReplaceDir(ctx context.Context, place Place, build func(stage string) error, opts Options) (Replacement, error) {
 	d := opts.disk()
 	place, err := place.resolved(d)
@@ -255,51 +252,75 @@ func (d disk) keepIfThere(place Place, backup string) (string, []string) {
 
 // keep moves a replaced profile to the state directory and says where it is.
 func (d disk) keep(place Place, backup string) (kept string, warnings []string) {
-	warn := func(doing string, err error) {
-		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("%s: %v", doing, err))
+	kept, err := d.moveToState(place, backup)
+	if err != nil {
+		warnings = append(warnings, fmt.Sprintf("the previous profile stays in %s: %v", kept, err))
+	}
+	// By its new name it is not copied again, however much of it cannot be removed.
+	copied := copiedFrom(place, backup)
+	if there, err := d.exists(copied); err != nil || there {
+		if err = errors.Join(err, d.RemoveAll(copied)); err != nil {
+			warnings = append(warnings, fmt.Sprintf("removing the previous profile, which is now in %s: %v", kept, err))
 		}
 	}
-	// The packages can be made again, and are most of the bytes.
-	err := d.RemoveAll(filepath.Join(backup, "node_modules"))
-	if err == nil {
-		var n int
-		n, err = d.lastNumber(place.State, replacedMark)
-		kept = filepath.Join(place.State, replacedMark+strconv.Itoa(n+1))
-	}
-	if err == nil {
-		err = d.moveTree(backup, kept)
-	}
-	if err != nil {
-		warn("the previous profile stays in "+backup, err)
-		return backup, warnings
-	}
-	numbers, err := d.numbers(place.State, replacedMark)
-	warn("removing older replaced profiles", err)
-	slices.Sort(numbers)
-	for _, n := range numbers[:max(0, len(numbers)-keptReplaced)] {
-		warn("removing an older replaced profile", d.RemoveAll(filepath.Join(place.State, replacedMark+strconv.Itoa(n))))
-	}
-	return kept, warnings
+	return kept, append(warnings, d.prune(place.State, replacedMark)...)
 }
 
-// moveTree renames a directory, or copies it to another filesystem.
-func (d disk) moveTree(from, to string) error {
-	err := d.Rename(from, to)
-	if err == nil || !otherFilesystem(err) {
-		return err
+// moveToState moves a replaced profile to its place in the state directory and
+// says where it is, also when there is an error. If that is on another
+// filesystem it makes a copy, under a name that tells whose it is, so that
+// whoever goes on after a death neither copies again nor uses half a copy.
+func (d disk) moveToState(place Place, backup string) (kept string, err error) {
+	whole := filepath.Join(place.State, copyMark+randomOf(backup))
+	n, err := d.lastNumber(place.State, replacedMark)
+	if err != nil {
+		return backup, err
 	}
-	temp := filepath.Join(filepath.Dir(to), tempMark+random())
-	if err := d.copyTree(from, temp); err != nil {
-		return errors.Join(err, d.RemoveAll(temp))
+	to := filepath.Join(place.State, replacedMark+strconv.Itoa(n+1))
+	done, err := d.exists(whole)
+	if err != nil {
+		return backup, err
 	}
-	if err := d.Rename(temp, to); err != nil {
-		return errors.Join(err, d.RemoveAll(temp))
+	if !done {
+		// The packages can be made again, and are most of the bytes.
+		if err := d.RemoveAll(filepath.Join(backup, "node_modules")); err != nil {
+			return backup, err
+		}
+		err := d.Rename(backup, to)
+		if err == nil {
+			return to, nil
+		}
+		if !otherFilesystem(err) {
+			return backup, err
+		}
+		temp := filepath.Join(place.State, tempMark+random())
+		err = d.copyTree(backup, temp)
+		if err == nil {
+			err = d.Rename(temp, whole)
+		}
+		if err != nil {
+			return backup, errors.Join(err, d.RemoveAll(temp))
+		}
+		if err := d.SyncDir(place.State); err != nil {
+			return whole, err
+		}
 	}
-	if err := d.SyncDir(filepath.Dir(to)); err != nil {
-		return err
+	err = d.Rename(backup, copiedFrom(place, backup))
+	if err == nil {
+		err = d.SyncDir(filepath.Dir(backup))
 	}
-	return d.RemoveAll(from)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return whole, err
+	}
+	if err := d.Rename(whole, to); err != nil {
+		return whole, err
+	}
+	return to, d.SyncDir(place.State)
+}
+
+// copiedFrom is the name of a backup of which the state has a copy.
+func copiedFrom(place Place, backup string) string {
+	return filepath.Join(filepath.Dir(backup), besideWith(place.Dir, copiedMark, randomOf(backup)))
 }
 
 // copyTree copies directories, files and links, synced; anything else is an

@@ -53,14 +53,20 @@ func (p Place) resolved(d disk) (Place, error) {
 //	old/    what was replaced, numbered
 //
 // and .<name>.backup-<random> is a whole profile that was replaced, on its way
-// to the state directory.
+// to the state directory. Where that is on another filesystem, the finished
+// copy in the state is copied-<random> until the profile itself is
+// .<name>.backup-copied-<random>, which is only to be removed.
 const (
 	stagingMark = ".staging-"
 	backupMark  = ".backup-"
+	copiedMark  = ".backup-copied-"
+	copyMark    = "copied-"
 )
 
 // beside is a fresh name in the directory of the profile.
-func beside(dir, mark string) string { return "." + stem(dir) + mark + random() }
+func beside(dir, mark string) string { return besideWith(dir, mark, random()) }
+
+func besideWith(dir, mark, random string) string { return "." + stem(dir) + mark + random }
 
 // isBeside says whether a name was made by beside for this profile. The whole
 // rest has to be right: a profile x.staging-y has names of its own.
@@ -68,6 +74,9 @@ func isBeside(name, dir, mark string) bool {
 	rest, ok := strings.CutPrefix(name, "."+stem(dir)+mark)
 	return ok && isRandom(rest)
 }
+
+// randomOf is the random part of a name that beside made.
+func randomOf(path string) string { return path[strings.LastIndexByte(path, '-')+1:] }
 
 // stem is the profile's name, shortened where a longer one would make names
 // that no filesystem takes.
