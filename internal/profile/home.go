@@ -76,9 +76,6 @@ func (h Home) Path(elem ...string) string {
 // PatchPath is the user's patch layer for every profile. It may not exist.
 func (h Home) PatchPath() string { return h.Path("cordis.patch.yml") }
 
-// EnvPath is the home's environment layer. It may not exist.
-func (h Home) EnvPath() string { return h.Path(".env") }
-
 // ProfilesDir holds one directory for each profile, and the staging and
 // backup directories of a replacement while it runs.
 func (h Home) ProfilesDir() string { return h.Path("profiles") }
@@ -89,14 +86,7 @@ func (h Home) ProfileDir(name Name) string { return h.Path("profiles", name.text
 // StoreDir holds every package version once, shared by all profiles.
 func (h Home) StoreDir() string { return h.Path("store", "v1") }
 
-// PluginDataDir is what agent plugins of a profile keep across updates; each
-// has a directory in it.
-func (h Home) PluginDataDir(name Name) string { return h.Path("plugin-data", name.text) }
-
-// InstallationsDir holds the Node.js harness runtimes that dsh installed.
-func (h Home) InstallationsDir() string { return h.Path("installations") }
-
-// StateDir is what dsh remembers about one profile: journal, generations, lock
+// StateDir is what dsh remembers about one profile: the journal, the lock
 // and replaced profiles. It is outside the profile so that a profile can be
 // copied as it is.
 func (h Home) StateDir(name Name) string { return h.Path("state", name.text) }

@@ -47,15 +47,15 @@ func TestHomePlaces(t *testing.T) {
 	name := Name{"my profile"}
 	got := map[string]string{}
 	for what, path := range map[string]string{
-		"patch": home.PatchPath(), "env": home.EnvPath(), "profiles": home.ProfilesDir(), "profile": home.ProfileDir(name),
-		"store": home.StoreDir(), "data": home.PluginDataDir(name), "installations": home.InstallationsDir(),
+		"patch": home.PatchPath(), "profiles": home.ProfilesDir(), "profile": home.ProfileDir(name),
+		"store": home.StoreDir(),
 		"state": home.StateDir(name), "path": home.Path("a", "b"), "itself": home.Path(),
 	} {
 		got[what] = filepath.ToSlash(path)
 	}
 	want := map[string]string{
-		"patch": "/h/cordis.patch.yml", "env": "/h/.env", "profiles": "/h/profiles", "profile": "/h/profiles/my profile",
-		"store": "/h/store/v1", "data": "/h/plugin-data/my profile", "installations": "/h/installations",
+		"patch": "/h/cordis.patch.yml", "profiles": "/h/profiles", "profile": "/h/profiles/my profile",
+		"store": "/h/store/v1",
 		"state": "/h/state/my profile", "path": "/h/a/b", "itself": "/h",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

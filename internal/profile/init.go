@@ -3,6 +3,7 @@ package profile
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"dsh/internal/staging"
 )
@@ -41,23 +42,25 @@ const emptyRoot = `# The empty root of this profile's tree; dsh writes this file
 // that is there; created says that package.json was missing, which is what
 // makes a directory a profile. Doing it twice changes nothing.
 func Init(home Home, name Name, tmpl Template) (created bool, err error) {
-	return writeFiles(home.ProfileDir(name), name, tmpl)
+	there, err := writeFiles(home.ProfileDir(name), name, tmpl)
+	return err == nil && !slices.Contains(there, manifestFile), err
 }
 
 // Write makes the complete files of a fresh profile called name in dir, which
 // is made and may be elsewhere than the profile will be, as for a replacement.
-// A file that is there already is an error.
+// A file of them that is there already stays and is an error.
 func Write(dir string, name Name, tmpl Template) error {
-	created, err := writeFiles(dir, name, tmpl)
-	if err == nil && !created {
-		err = fmt.Errorf("writing profile %s: %s already exists", quote(name.text), filepath.Join(dir, manifestFile))
+	there, err := writeFiles(dir, name, tmpl)
+	if err == nil && len(there) > 0 {
+		err = fmt.Errorf("writing profile %s: %s already exists", quote(name.text), filepath.Join(dir, there[0]))
 	}
 	return err
 }
 
-func writeFiles(dir string, name Name, tmpl Template) (created bool, err error) {
+// writeFiles makes the files that are missing and names those that are there.
+func writeFiles(dir string, name Name, tmpl Template) (there []string, err error) {
 	if err := staging.MkdirAll(dir); err != nil {
-		return false, fmt.Errorf("creating profile %s: %w", quote(name.text), err)
+		return nil, fmt.Errorf("creating profile %s: %w", quote(name.text), err)
 	}
 	// The manifest comes last: a process that dies before it leaves a directory
 	// that is no profile yet and is completed by the next one.
@@ -69,9 +72,13 @@ func writeFiles(dir string, name Name, tmpl Template) (created bool, err error) 
 		{workspaceFile, []byte(workspace)},
 		{manifestFile, tmpl.manifest(name)},
 	} {
-		if created, err = staging.CreateFile(filepath.Join(dir, file.name), file.data, filePerm); err != nil {
-			return false, fmt.Errorf("creating profile %s: %w", quote(name.text), err)
+		created, err := staging.CreateFile(filepath.Join(dir, file.name), file.data, filePerm)
+		if err != nil {
+			return nil, fmt.Errorf("creating profile %s: %w", quote(name.text), err)
+		}
+		if !created {
+			there = append(there, file.name)
 		}
 	}
-	return created, nil
+	return there, nil
 }

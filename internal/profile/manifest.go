@@ -233,6 +233,16 @@ func indexOf(list []hujson.ObjectMember, key string) int {
 	return -1
 }
 
+func count(list []hujson.ObjectMember, key string) int {
+	n := 0
+	for _, member := range list {
+		if literal(member.Name) == key {
+			n++
+		}
+	}
+	return n
+}
+
 // literal is the text of a string, or the spelling of another scalar.
 func literal(v hujson.Value) string {
 	if l, ok := v.Value.(hujson.Literal); ok {

@@ -44,7 +44,8 @@ func (m *Manifest) SetDependency(kind DependencyKind, name, spec string) {
 }
 
 // RemoveDependency takes name out of every section and reports whether it was
-// in one. An emptied devDependencies or optionalDependencies goes as well;
+// in one. An emptied devDependencies or optionalDependencies goes as well,
+// unless the file has another section of that name, which would count then;
 // dependencies stays, since a new profile has it.
 func (m *Manifest) RemoveDependency(name string) bool {
 	found := false
@@ -86,7 +87,7 @@ func (m *Manifest) removeFrom(kind DependencyKind, name string) bool {
 			return found
 		}
 		found = true
-		if len(members(section)) == 1 && kind != Dependencies {
+		if len(members(section)) == 1 && kind != Dependencies && count(members(m.root), string(kind)) == 1 {
 			m.remove(m.root, indexOf(members(m.root), string(kind)))
 		} else {
 			m.remove(section, i)
@@ -152,10 +153,13 @@ func (m *Manifest) replace(v hujson.Value, text string) {
 	m.splice(v.StartOffset, v.EndOffset, text)
 }
 
+// splice never breaks a manifest: what is put in is a valid value, what is
+// taken out leaves no equal key behind that had not counted before, and so
+// every value that dsh reads is one that was read before or is new and valid.
 func (m *Manifest) splice(start, end int, text string) {
 	edited, err := ParseManifest(m.path, slices.Concat(m.text[:start], []byte(text), m.text[end:]))
 	if err != nil {
-		panic("profile: an edit broke the manifest: " + err.Error()) // cannot happen: values replace values
+		panic("profile: an edit broke the manifest: " + err.Error()) // cannot happen, see above
 	}
 	*m = *edited
 }

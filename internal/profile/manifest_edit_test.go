@@ -166,6 +166,18 @@ var editTests = []struct {
 		"{\"dependencies\":{\"b\":\"1\"}}",
 	},
 	{
+		"a section of two that is emptied hides the other one, which nobody could use",
+		"{\"optionalDependencies\": \"x\", \"optionalDependencies\": {\"a\": \"link:/x\"}}",
+		remove("a"),
+		"{\"optionalDependencies\": \"x\", \"optionalDependencies\": {}}",
+	},
+	{
+		"a section of two that is emptied hides the other one, which nobody used",
+		"{\"devDependencies\": {\"b\": \"1\"}, \"devDependencies\": {\"a\": \"1\", \"a\": \"2\"}}",
+		set(Dependencies, "a", "3"),
+		"{\"devDependencies\": {\"b\": \"1\"}, \"devDependencies\": {}, \"dependencies\": {\"a\": \"3\"}}",
+	},
+	{
 		"remove what is not there",
 		"{\"dependencies\":{\"b\":\"1\"} ,\"x\" : [ ] }",
 		remove("a"),
@@ -278,5 +290,116 @@ func TestUndo(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// duplicated is manifests that spell one key two or three times, with every
+// mixture of values that count and values that nobody can use.
+func duplicated(yield func(text string) bool) {
+	sections := []string{`"x"`, `null`, `[]`, `{}`, `{"a": "1"}`, `{"b": "1"}`, `{"a": "1", "b": "2", "a": "3"}`, `{"a": 1}`}
+	profiles := []string{`"x"`, `null`, `{}`, `{"bundles": null}`, `{"bundles": 1, "bundles": ["a", "b"]}`, `{"bundles": ["a"], "bundles": null, "patchReload": 1, "patchReload": "live"}`}
+	for i, outer := range profiles[:len(profiles):len(profiles)] {
+		inner := profiles[(i+3)%6]
+		profiles = append(profiles, `{"profile": `+outer+`, "profile": `+inner+`}`)
+	}
+	for _, key := range []string{"dependencies", "devDependencies", "optionalDependencies", "dsh"} {
+		values := sections
+		if key == "dsh" {
+			values = profiles
+		}
+		for _, first := range values {
+			for _, second := range values {
+				pair := `"` + key + `": ` + first + `, "` + key + `": ` + second
+				for _, text := range []string{`{` + pair + `}`, `{` + pair + `, "devDependencies": {"a": "0"}, "` + key + `": ` + first + `}`} {
+					if !yield(text) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestEditDuplicated(t *testing.T) {
+	edited := 0
+	for text := range duplicated {
+		if _, err := ParseManifest("package.json", []byte(text)); err != nil {
+			continue
+		}
+		edited++
+		for _, name := range []string{"a", "b", "c"} {
+			checkEdits(t, text, name, "new")
+		}
+	}
+	if edited < 100 {
+		t.Errorf("only %d manifests could be read", edited)
+	}
+}
+
+// others is what m says of everything but the dependency name.
+func others(m *Manifest, name string) map[string]any {
+	all := map[string]any{"bundles": m.Bundles(), "reload": m.PatchReload()}
+	for _, kind := range dependencyKinds {
+		for _, d := range m.Dependencies(kind) {
+			if d.Name != name {
+				all[string(kind)+" "+d.Name] = d.Spec
+			}
+		}
+	}
+	return all
+}
+
+// checkEdits makes every edit of a manifest that can be read: each does what
+// it says and nothing else, and leaves a manifest that can be read.
+func checkEdits(t *testing.T, text, name, spec string) {
+	t.Helper()
+	m := mustParse(t, text)
+	before := others(m, name)
+	unchanged := func() {
+		t.Helper()
+		if diff := cmp.Diff(before, others(m, name)); diff != "" {
+			t.Fatalf("%s with %q: others changed (-want +got):\n%s\n%s", text, name, diff, m.Bytes())
+		}
+	}
+	for _, kind := range dependencyKinds {
+		m = mustParse(t, text)
+		_, _, there := m.Dependency(name)
+		if m.RemoveDependency(name) != there {
+			t.Fatalf("%s: removing %q did not report %v", text, name, there)
+		}
+		unchanged()
+		m = mustParse(t, text)
+		m.SetDependency(kind, name, spec)
+		once := string(m.Bytes())
+		m = mustParse(t, once)
+		if got, in, ok := m.Dependency(name); got != spec || in != kind || !ok {
+			t.Fatalf("after setting %q in %s: %q in %q\n%s", spec, kind, got, in, once)
+		}
+		unchanged()
+		if m.SetDependency(kind, name, spec); string(m.Bytes()) != once {
+			t.Fatalf("setting the same again changed\n%s\nto\n%s", once, m.Bytes())
+		}
+	}
+	for _, kind := range dependencyKinds { // moved from section to section
+		m.SetDependency(kind, name, spec)
+		m = mustParse(t, string(m.Bytes()))
+		unchanged()
+	}
+	if !m.RemoveDependency(name) {
+		t.Fatalf("%s: nothing was removed", text)
+	}
+	m = mustParse(t, string(m.Bytes()))
+	if _, _, ok := m.Dependency(name); ok {
+		t.Fatalf("%q is still there\n%s", name, m.Bytes())
+	}
+	unchanged()
+	for _, list := range [][]string{{name}, {name, "b", name}, nil} {
+		m.SetBundles(list)
+		m = mustParse(t, string(m.Bytes()))
+		if diff := cmp.Diff(list, m.Bundles()); diff != "" {
+			t.Fatalf("bundles (-want +got):\n%s\n%s", diff, m.Bytes())
+		}
+		before["bundles"] = list
+		unchanged()
 	}
 }

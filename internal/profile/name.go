@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"io/fs"
 	"runtime"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"dsh/internal/fault"
-	"dsh/profiles"
 )
 
 // Name is the name of a profile: one path element that is safe to join to the
@@ -43,12 +41,6 @@ func (n Name) String() string { return n.text }
 // siblings that a replacement makes.
 func isOwnDirectory(s string) bool {
 	return strings.HasPrefix(s, ".") && (strings.Contains(s, ".staging-") || strings.Contains(s, ".backup-"))
-}
-
-// IsShipped reports whether a template of exactly this name is shipped.
-func IsShipped(name Name) bool {
-	_, err := fs.Stat(profiles.FS, name.text+"/package.json")
-	return err == nil
 }
 
 // ShippedVariant reports which shipped name a file system could take name for:

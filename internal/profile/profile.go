@@ -60,30 +60,26 @@ func (e *MissingError) Hint() string {
 	return fmt.Sprintf("dsh plugin --profile %s install", fault.ShellWord(e.Name.text))
 }
 
-// Open opens a profile for a boot. One with the name of a template is made
-// from it when it is missing; any other that is missing is a [MissingError].
+// OpenOrCreate opens a profile for commands that change it. One that is missing
+// is made, from the template of its name or else with the base bundle alone.
 // What the reference launcher rewrites in old manifests is rewritten here: the
 // headless list that once held the web app, and retired bundles.
-func Open(home Home, name Name) (*Profile, error) {
-	return open(home, name, false, onDisk)
-}
-
-// OpenOrCreate is [Open] for our own commands: whatever is missing is made,
-// from the template of that name or else with the base bundle alone.
 func OpenOrCreate(home Home, name Name) (*Profile, error) {
 	return open(home, name, true, onDisk)
 }
 
 // Read opens a profile and never writes: one that is missing is a
-// [MissingError], also where its name is a template's, and what [Open] would
-// rewrite is rewritten in memory only.
+// [MissingError], also where its name is a template's, and what
+// [OpenOrCreate] would rewrite is rewritten in memory only.
 func Read(home Home, name Name) (*Profile, error) {
 	return open(home, name, false, writes{})
 }
 
-// OpenForReading is [Open] for dumps and starts, which must work in a home that
-// cannot be written: what [Open] would have written is then only in
-// memory, and Warnings says so.
+// OpenForReading opens a profile for dumps and starts. One with the name of a
+// template is made from it when it is missing; any other that is missing is a
+// [MissingError]. It works in a home that cannot be written: what
+// [OpenOrCreate] would have written is then only in memory, and Warnings says
+// so.
 func OpenForReading(home Home, name Name) (*Profile, error) {
 	return openForReading(home, name, false, onDisk)
 }

@@ -130,15 +130,23 @@ func TestWrite(t *testing.T) {
 	if len(got) != 3 || !strings.Contains(got["package.json"], `"name": "dsh-profile-rescue"`) || !strings.Contains(got["package.json"], `"patchReload": "startup"`) {
 		t.Errorf("got %v", got)
 	}
-	if err := Write(dir, name(t, "rescue"), tmpl); err == nil || !strings.Contains(err.Error(), "already exists") {
-		t.Errorf("into a directory with a profile: %v", err)
+	for file := range got {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, file), "mine")
+		err := Write(dir, name(t, "rescue"), tmpl)
+		if err == nil || !strings.HasSuffix(err.Error(), filepath.Join(dir, file)+" already exists") {
+			t.Errorf("into a directory with %s: %v", file, err)
+		}
+		if now := files(t, dir); now[file] != "mine" {
+			t.Errorf("%s is now %q", file, now[file])
+		}
 	}
 }
 
 func TestOpenInitialises(t *testing.T) {
 	for _, shipped := range Templates() {
 		home := testHome(t)
-		p, err := Open(home, name(t, shipped))
+		p, err := open(home, name(t, shipped), false, onDisk)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +157,7 @@ func TestOpenInitialises(t *testing.T) {
 		if diff := cmp.Diff(tmpl.Bundles(), p.Manifest.Bundles()); diff != "" || !p.Created {
 			t.Errorf("%s: created %v (-want +got):\n%s", shipped, p.Created, diff)
 		}
-		if p, err = Open(home, name(t, shipped)); err != nil || p.Created {
+		if p, err = open(home, name(t, shipped), false, onDisk); err != nil || p.Created {
 			t.Errorf("%s, the second time: created %v, error %v", shipped, p.Created, err)
 		}
 	}
@@ -158,7 +166,7 @@ func TestOpenInitialises(t *testing.T) {
 func TestOpenCompletesLeftDirectory(t *testing.T) {
 	home, web := testHome(t), name(t, "web")
 	write(t, filepath.Join(home.ProfileDir(web), "cordis.patch.yml"), "- id: mine\n")
-	p, err := Open(home, web)
+	p, err := open(home, web, false, onDisk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +177,7 @@ func TestOpenCompletesLeftDirectory(t *testing.T) {
 
 func TestOpenMissing(t *testing.T) {
 	home := testHome(t)
-	_, err := Open(home, name(t, "custom"))
+	_, err := open(home, name(t, "custom"), false, onDisk)
 	if want := `profile "custom" does not exist; create it with 'dsh plugin --profile custom add <package>'`; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -179,7 +187,7 @@ func TestOpenMissing(t *testing.T) {
 
 	dir := home.ProfileDir(name(t, "my custom"))
 	write(t, filepath.Join(dir, "cordis.patch.yml"), "[]\n")
-	_, err = Open(home, name(t, "my custom"))
+	_, err = open(home, name(t, "my custom"), false, onDisk)
 	if want := `profile "my custom" has no package.json in ` + dir; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -228,7 +236,7 @@ func TestOpenRenews(t *testing.T) {
 			home, n := testHome(t), name(t, test.profile)
 			path := filepath.Join(home.ProfileDir(n), "package.json")
 			write(t, path, manifest(test.before))
-			for _, open := range []func(Home, Name) (*Profile, error){Open, OpenForReading, OpenOrCreate} {
+			for _, open := range []func(Home, Name) (*Profile, error){OpenForReading, OpenOrCreate} {
 				p, err := open(home, n)
 				if err != nil {
 					t.Fatal(err)
@@ -256,7 +264,7 @@ func TestOpenBroken(t *testing.T) {
 		{"{\n  \"a\": 1,\n}", "profile manifest " + path + `:2:9: a comma is not allowed before "}"`},
 	} {
 		write(t, path, test.text)
-		for _, open := range []func(Home, Name) (*Profile, error){Open, OpenForReading, OpenOrCreate} {
+		for _, open := range []func(Home, Name) (*Profile, error){OpenForReading, OpenOrCreate} {
 			if _, err := open(home, web); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
@@ -268,7 +276,7 @@ func TestOpenBroken(t *testing.T) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(home, web); err == nil || !strings.HasPrefix(err.Error(), "failed to read profile manifest "+path+": ") {
+	if _, err := open(home, web, false, onDisk); err == nil || !strings.HasPrefix(err.Error(), "failed to read profile manifest "+path+": ") {
 		t.Errorf("a directory: %v", err)
 	}
 }
@@ -282,7 +290,7 @@ func TestOpenUnwritable(t *testing.T) {
 	if err := os.Symlink(filepath.Join(t.TempDir(), "gone", "gone"), home.ProfilesDir()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(home, name(t, "web")); err == nil || !strings.HasPrefix(err.Error(), `creating profile "web": `) {
+	if _, err := open(home, name(t, "web"), false, onDisk); err == nil || !strings.HasPrefix(err.Error(), `creating profile "web": `) {
 		t.Errorf("Open: %v", err)
 	}
 	p, err := OpenForReading(home, name(t, "web"))
@@ -327,7 +335,7 @@ func TestConcurrentOpen(t *testing.T) {
 	made := 0
 	for range 8 {
 		wg.Go(func() {
-			p, err := Open(home, web)
+			p, err := open(home, web, false, onDisk)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -348,7 +356,7 @@ func TestConcurrentOpen(t *testing.T) {
 
 func TestWriteRoot(t *testing.T) {
 	home := testHome(t)
-	p, err := Open(home, name(t, "web"))
+	p, err := open(home, name(t, "web"), false, onDisk)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,9 +54,6 @@ func BaseTemplate() Template { return Template{bundles: []string{BaseBundle}} }
 // Bundles is the bundle list in order.
 func (t Template) Bundles() []string { return append([]string(nil), t.bundles...) }
 
-// PatchReload is the policy that the template writes down.
-func (t Template) PatchReload() PatchReload { return t.reload }
-
 func unknownTemplate(name string) error {
 	known := Templates()
 	for i := range known {

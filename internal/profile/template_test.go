@@ -17,7 +17,7 @@ func TestTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[name] = template{tmpl.Bundles(), tmpl.PatchReload().String()}
+		got[name] = template{tmpl.Bundles(), tmpl.reload.String()}
 	}
 	want := map[string]template{
 		"web":         {[]string{"@deepseek-ai/dsh-base", "@deepseek-ai/dsh-web-app"}, "live"},
