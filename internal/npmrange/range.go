@@ -10,7 +10,6 @@ import (
 // Range is a set of versions, such as "^1.2.3 || 2.x". It is immutable. The
 // zero Range admits nothing.
 type Range struct {
-	text        string
 	comparators []comparator // alternatives one after the other
 	any         bool         // an alternative is a bare *, which swallows the others
 }
@@ -59,9 +58,6 @@ func ParseRange(s string) (Range, error) { return parseRange(s, false) }
 // (node-semver's loose mode): versions may be loose, and what is no comparator
 // is left out as long as something remains.
 func ParseRangeLoose(s string) (Range, error) { return parseRange(s, true) }
-
-// String is the range as it was written.
-func (r Range) String() string { return r.text }
 
 // Satisfies reports whether r admits v. A prerelease is admitted only where a
 // comparator of the same alternative names a prerelease of the same three
@@ -166,5 +162,5 @@ func parseRange(s string, loose bool) (Range, error) {
 	if len(p.out) == 0 {
 		return Range{}, fmt.Errorf("%q is not a version range", clip(s))
 	}
-	return Range{s, p.out, p.any}, nil
+	return Range{p.out, p.any}, nil
 }
