@@ -273,8 +273,11 @@ func (l *lexer) key() {
 // separated says whether the byte n ahead ends a word.
 func (l *lexer) separated(n int) bool {
 	c, ok := l.peek(n)
-	return !ok || isBlank(c) || c == '\n' || c == '\r'
+	return !ok || isWhite(c)
 }
+
+// isWhite says whether c is a space, a tab or of a line break.
+func isWhite(c byte) bool { return isBlank(c) || c == '\n' || c == '\r' }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 

@@ -30,8 +30,9 @@ const (
 // prepare makes a text readable for yaml.v3 where js-yaml takes more than it:
 // a byte-order mark, a missing final newline, a %YAML directive, the spellings
 // of respell, line separators of YAML 1.1. Lines stay lines. It also says
-// whether there may be stand-ins now.
-func prepare(text []byte) (prepared []byte, replaced bool) {
+// whether there may be stand-ins now. refused says that yaml.v3 takes the text
+// for none without the spellings of respell.
+func prepare(text []byte, refused bool) (prepared []byte, replaced bool) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	out := make([]byte, 0, len(text)+1)
 	out = append(out, text...)
@@ -44,7 +45,7 @@ func prepare(text []byte) (prepared []byte, replaced bool) {
 			return out, false
 		}
 	}
-	if needsLexer(out) {
+	if refused || needsRespelling(out) {
 		out = respell(out)
 		replaced = true
 	}
@@ -89,18 +90,36 @@ func blankDirective(text []byte) {
 	}
 }
 
-// needsLexer says whether respell may have something to do.
-func needsLexer(text []byte) bool {
-	if containsAny(text, `\ud`, `\uD`, `\/`, ":,", ":[", ":]", ":{", ":}", "\t\n", "\t\r") {
-		return true
+// needsRespelling says whether yaml.v3 may read text, but in another way than
+// js-yaml reads it.
+func needsRespelling(text []byte) bool {
+	for _, sign := range [...]string{":,", ":[", ":]", ":{", ":}", "\t\n", "\t\r"} {
+		if bytes.Contains(text, []byte(sign)) {
+			return true
+		}
 	}
-	return containsAny(text, "[", "{") &&
-		(containsAny(text, "?", "::", " :", "\t:", "\n:", "\r:", "[:", "{:", ",:") || hasLongLine(text))
+	return bytes.ContainsAny(text, "[{") && hasLeadingSign(text)
 }
 
-func containsAny(text []byte, signs ...string) bool {
-	for _, sign := range signs {
-		if bytes.Contains(text, []byte(sign)) {
+// hasLeadingSign says whether a plain scalar in brackets may begin with a
+// colon or question mark.
+func hasLeadingSign(text []byte) bool {
+	for i := 1; i+1 < len(text); i++ {
+		if c := text[i]; c != ':' && c != '?' || isWhite(text[i+1]) ||
+			!isWhite(text[i-1]) && bytes.IndexByte([]byte("[{,"), text[i-1]) < 0 {
+			continue
+		}
+		if text[i] == ':' {
+			return true
+		}
+		// yaml.v3 refuses a question mark that goes on with something.
+		before := bytes.TrimRight(text[:i], " \t\r\n")
+		if len(before) > 0 && bytes.IndexByte([]byte("[{,?"), before[len(before)-1]) >= 0 {
+			return true
+		}
+		// What comes before may be a comment.
+		if bytes.ContainsAny(text[len(before):i], "\r\n") &&
+			bytes.IndexByte(before[bytes.LastIndexAny(before, "\r\n")+1:], '#') >= 0 {
 			return true
 		}
 	}
@@ -110,19 +129,6 @@ func containsAny(text []byte, signs ...string) bool {
 // maxSimpleKey is how many characters yaml.v3 goes back from a colon to its
 // key.
 const maxSimpleKey = 1024
-
-// hasLongLine says whether there is room in a line for a key that is too long
-// for yaml.v3.
-func hasLongLine(text []byte) bool {
-	for len(text) > maxSimpleKey {
-		end := bytes.IndexByte(text, '\n')
-		if end < 0 || end > maxSimpleKey {
-			return true
-		}
-		text = text[end+1:]
-	}
-	return false
-}
 
 // respell writes in another way what only js-yaml understands: a `\ud83d\ude00`
 // in double quotes as one escape, and `\/` as the slash it is; a space behind

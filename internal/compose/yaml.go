@@ -42,8 +42,12 @@ func decode(text []byte) (document, error) {
 	if p := unreadable(text); p != nil {
 		return document{}, p
 	}
-	prepared, replaced := prepare(text)
+	prepared, replaced := prepare(text, false)
 	root, err := parseYAML(prepared)
+	if err != nil {
+		prepared, replaced = prepare(text, true)
+		root, err = parseYAML(prepared)
+	}
 	if err != nil {
 		return document{}, diagnose([]byte(restore(string(prepared))), err)
 	}
