@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 
 	"dsh/internal/action"
 	"dsh/internal/boot/environ"
@@ -68,14 +69,22 @@ func rowID(row compose.Row) string {
 	if row.ID() == nil {
 		return "(no id)"
 	}
-	return fmt.Sprint(row.ID())
+	return word(row.ID())
 }
 
 func rowName(row compose.Row) string {
 	if row.Name() == "" {
 		return "(no plugin name)"
 	}
-	return row.Name()
+	return word(row.Name())
+}
+
+// word is a text as it is where that cannot be misread, else as JSON.
+func word(v compose.Value) string {
+	if s, ok := v.(string); ok && !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	return compose.Show(v)
 }
 
 // telemetryRow is switched off on top of all layers while

@@ -94,6 +94,8 @@ func TestRowsInGroups(t *testing.T) {
 	for patch, want := range map[string]string{
 		"- insert: [{id: g, name: 'cordis:group', config: [{id: inner, name: p}]}]\n":                              "inner: p ",
 		"- insert: [{id: g, name: 'cordis:group', group: true, disabled: true, config: [{id: inner, name: p}]}]\n": "inner: p ",
+		"- insert: [{id: [a, 1], name: p}]\n":                                                                      `["a",1]: p `,
+		"- insert: [{id: 1000000, name: \"p\\nq\"}]\n":                                                             `1000000: "p\nq" `,
 		"- insert: [{id: g, name: q, group: true, disabled: true, config: [{id: inner, name: p}]}]\n":              "g: q ",
 	} {
 		req := request(t, "headless")
