@@ -38,7 +38,21 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(inMemory(m.Run))
+}
+
+// inMemory runs the tests with their files in memory where the system has a
+// place for that: they sync thousands of small files, and a disk makes a minute
+// out of seconds.
+func inMemory(run func() int) int {
+	const memory = "/dev/shm"
+	if os.Getenv("TMPDIR") == "" {
+		if dir, err := os.MkdirTemp(memory, "dsh-staging-"); err == nil {
+			defer os.RemoveAll(dir)
+			os.Setenv("TMPDIR", dir)
+		}
+	}
+	return run()
 }
 
 func TestLockExcludes(t *testing.T) {
