@@ -114,7 +114,7 @@ func Run(ctx context.Context, req Request, log Log) error {
 		log.Notice(n)
 	}
 	tree := composed.Tree
-	if disabled, _ := snapshot.Lookup("DSH_TELEMETRY_DISABLED"); disabled.Value != "" && hasRow(tree, telemetryRow) {
+	if snapshot.Getenv("DSH_TELEMETRY_DISABLED") != "" && hasRow(tree, telemetryRow) {
 		off, err := compose.ParsePatches(compose.Source{File: "DSH_TELEMETRY_DISABLED"}, []byte("- id: "+telemetryRow+"\n  disabled: true\n"))
 		if err != nil {
 			return err

@@ -213,7 +213,7 @@ func (l *lexer) isLongKey(i int) bool {
 		l.tokens[i].start-first.start > maxSimpleKey
 }
 
-// hexEscape is the code unit of the `\uXXXX` at i, or -1.
+// hexEscape is the code unit of the `\u` escape at i, or -1.
 func hexEscape(text []byte, i int) rune {
 	if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {
 		return -1

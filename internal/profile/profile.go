@@ -210,28 +210,4 @@ func renew(name Name, m *Manifest) bool {
 	return true
 }
 
-// List is the profiles of a home, sorted: the directories in it but those that
-// begin with a dot, which are dsh's own, and node_modules.
-func List(home Home) ([]Name, error) {
-	entries, err := os.ReadDir(home.ProfilesDir())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing profiles: %w", err)
-	}
-	var names []Name
-	for _, entry := range entries {
-		name, err := ParseName(entry.Name())
-		if err != nil || entry.Name()[0] == '.' {
-			continue
-		}
-		// A link to a directory is a profile as well.
-		if info, err := os.Stat(home.ProfileDir(name)); err == nil && info.IsDir() {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
 var _ fault.Hinted = (*MissingError)(nil)

@@ -384,31 +384,3 @@ func TestWriteRoot(t *testing.T) {
 		t.Errorf("without a directory: %v", err)
 	}
 }
-
-func TestList(t *testing.T) {
-	home := testHome(t)
-	if names, err := List(home); err != nil || len(names) != 0 {
-		t.Fatalf("an empty home: %v, %v", names, err)
-	}
-	for _, dir := range []string{"web", "Bad", "my profile", ".web.staging-1", ".hidden", "node_modules"} {
-		write(t, filepath.Join(home.ProfilesDir(), dir, "package.json"), "{}")
-	}
-	write(t, filepath.Join(home.ProfilesDir(), "file"), "")
-	elsewhere := t.TempDir()
-	for _, link := range []struct{ target, name string }{{elsewhere, "linked"}, {filepath.Join(elsewhere, "gone"), "dangling"}} {
-		if err := os.Symlink(link.target, filepath.Join(home.ProfilesDir(), link.name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	names, err := List(home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, n := range names {
-		got = append(got, n.String())
-	}
-	if diff := cmp.Diff([]string{"Bad", "linked", "my profile", "web"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}

@@ -3,15 +3,15 @@ package staging
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 )
 
 // TempDir makes an empty directory below parent, which is made too, for content
-// that [Publish] then moves to its name. Plain calls of package os may write
-// into it. It is locked until remove takes it away with all that is left in it;
-// what a dead process left in parent is taken away first.
+// that the caller then renames to its name with RenameNew of [OS]. Plain calls
+// of package os may write into it. It is locked until remove takes it away with
+// all that is left in it; what a dead process left in parent is taken away
+// first.
 func TempDir(parent string) (dir string, remove func() error, err error) {
 	return disk{OS}.tempDir(parent)
 }
@@ -39,36 +39,6 @@ func (d disk) tempDir(parent string) (dir string, remove func() error, err error
 	}
 	remove = func() error { return errors.Join(release(), d.removeStage(root)) }
 	return filepath.Join(root, "new"), remove, nil
-}
-
-// Publish renames tmp, a file or directory, to final. If something is there
-// already then somebody else was quicker, which is a success: theirs stays and
-// tmp is removed. So final has to name its content. After an error tmp is still
-// there. Nothing is synced.
-func Publish(tmp, final string) error {
-	return disk{OS}.publish(tmp, final)
-}
-
-func (d disk) publish(tmp, final string) error {
-	// One directory of many is made without a sync, as derived content may be.
-	err := d.Mkdir(filepath.Dir(final), 0o755)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = d.mkdirAll(filepath.Dir(final))
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("publishing %s: %w", final, err)
-	}
-	err = d.RenameNew(tmp, final)
-	if err == nil {
-		return nil
-	}
-	if there, lerr := d.exists(final); lerr != nil || !there {
-		return fmt.Errorf("publishing %s: %w", final, err)
-	}
-	if err := d.RemoveAll(tmp); err != nil {
-		return fmt.Errorf("removing %s, which is in %s already: %w", tmp, final, err)
-	}
-	return nil
 }
 
 // Link gives the file src a second name dst, which must be free, or copies it

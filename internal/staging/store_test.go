@@ -90,7 +90,7 @@ func TestTempDir(t *testing.T) {
 	if got := tree(t, dir)["half/f"]; got == "" {
 		t.Error("a directory in use was swept")
 	}
-	must(t, Publish(dir, parent+"/published"), remove(), removeOther())
+	must(t, OS.RenameNew(dir, parent+"/published"), remove(), removeOther())
 	want := map[string]string{"entry/": "", "entry/f": "-rw-r--r-- x", "published/": "", "published/half/": "", "published/half/f": "-rw-r--r-- x",
 		".dsh-tmp-not-ours/": "", ".dsh-tmp-not-ours/f": "-rw-r--r-- "}
 	if diff := cmp.Diff(want, tree(t, parent)); diff != "" {
@@ -159,47 +159,6 @@ func TestTempDirsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if diff := cmp.Diff(map[string]string{}, tree(t, parent)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestPublish(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir+"/one/f", "one", 0o644)
-	put(t, dir+"/two/f", "two", 0o644)
-	must(t, Publish(dir+"/one", dir+"/deep/final"), Publish(dir+"/two", dir+"/deep/final"))
-	want := map[string]string{"deep/": "", "deep/final/": "", "deep/final/f": "-rw-r--r-- one"}
-	if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
-		t.Error(diff)
-	}
-	// An empty directory, which a plain rename would replace, is somebody's too.
-	mkdir(t, dir+"/deep/empty")
-	put(t, dir+"/three/f", "three", 0o644)
-	must(t, Publish(dir+"/three", dir+"/deep/empty"))
-	want["deep/empty/"] = ""
-	if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
-		t.Error(diff)
-	}
-	if err := Publish(dir+"/none", dir+"/deep/new"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("nothing: %v", err)
-	}
-}
-
-func TestPublishRace(t *testing.T) {
-	dir := t.TempDir()
-	final := filepath.Join(dir, "final")
-	var wg sync.WaitGroup
-	for i := range 8 {
-		tmp := filepath.Join(dir, "tmp"+string(rune('0'+i)))
-		put(t, tmp+"/f", "same", 0o644)
-		wg.Go(func() {
-			if err := Publish(tmp, final); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if diff := cmp.Diff(map[string]string{"final/": "", "final/f": "-rw-r--r-- same"}, tree(t, dir)); diff != "" {
 		t.Error(diff)
 	}
 }
