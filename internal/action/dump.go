@@ -52,7 +52,7 @@ func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, erro
 	for _, skipped := range c.Stack.Skipped {
 		c.Notices = append(c.Notices, skipped.String())
 	}
-	c.Tree = compose.Apply(c.Stack.Layers)
+	c.Tree = compose.Apply(c.Stack.Layers, nil)
 	for _, w := range c.Tree.Warnings {
 		c.Notices = append(c.Notices, w.String())
 	}

@@ -58,7 +58,7 @@ func inBoxPlugins() ([]string, error) {
 		layers = append(layers, compose.Layer{Label: bundle, Patches: patches})
 	}
 	var names []string
-	for row := range compose.Apply(layers).All() {
+	for row := range compose.Apply(layers, nil).All() {
 		names = append(names, row.Name())
 	}
 	return names, nil

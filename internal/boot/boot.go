@@ -119,7 +119,7 @@ func Run(ctx context.Context, req Request, log Log) error {
 		if err != nil {
 			return err
 		}
-		tree = compose.Apply(append(composed.Stack.Layers, compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off}))
+		tree = compose.Apply(append(composed.Stack.Layers, compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off}), nil)
 	}
 	return activate(req, tree)
 }

@@ -4,7 +4,8 @@ import "strings"
 
 // Apply composes layers, in order, over an empty root. A patch that matches
 // nothing is a warning and is skipped. The layers are not changed, and the
-// tree shares nothing with them.
+// tree shares nothing with them. Relative paths in configs become absolute,
+// where rules, which may be nil, say that there are paths.
 //
 // This is the algorithm of the reference loader in all its corners. Rows are
 // found by id, compared by type and value; of several rows with one id the
@@ -12,26 +13,35 @@ import "strings"
 // an override brings into a group are not; rows that an override removes from
 // a group stay indexed, and changing them shows nowhere. Rows that a layer
 // names by aliases are one row in several places.
-func Apply(layers []Layer) *Tree {
+func Apply(layers []Layer, rules PathRules) *Tree {
 	a := applier{
+		rules:      rules,
 		root:       &List{},
 		index:      make(map[Value]*Map),
 		provenance: newProvenance(),
 	}
 	for n, layer := range layers {
 		a.begin(int32(n+1), layer.Label)
-		for _, patch := range layer.Patches {
+		for i := range layer.Patches {
+			patch := &layer.Patches[i]
+			a.step = Step{Layer: n, Patch: patch}
 			a.patch(a.copyPatch(patch.Map))
+			a.steps = append(a.steps, a.step)
 		}
 		a.end(layer.Label)
 	}
-	return a.tree()
+	t := a.tree()
+	t.Layers, t.Steps, t.index = layers, a.steps, a.index
+	return t
 }
 
 type applier struct {
+	rules    PathRules
 	root     *List
 	index    map[Value]*Map
 	warnings []Warning
+	steps    []Step
+	step     Step                    // of the current patch
 	copies   map[container]container // of what aliases of the current layer name
 	provenance
 }
@@ -49,23 +59,31 @@ func (a *applier) patch(patch *Map) {
 		return
 	}
 	if !Truthy(id) {
-		a.warn("patch: id is required for non-insert patches")
+		a.skip(NoID, "patch: id is required for non-insert patches")
 		return
 	}
 	target := a.find(id)
 	if target == nil {
-		a.warn("patch: entry ", id, " not found")
+		a.skip(NotFound, "patch: entry ", id, " not found")
 		return
 	}
 	name, _ := patch.Get("name")
 	if have, named := target.Get("name"); Truthy(name) && !same(name, have) {
 		if named {
-			a.warn("patch: name mismatch for ", id, " (expected ", have, ", got ", name, "), skipping")
+			a.skip(NameMismatch, "patch: name mismatch for ", id, " (expected ", have, ", got ", name, "), skipping")
 		} else {
-			a.warn("patch: name mismatch for ", id, " (expected undefined, got ", name, "), skipping")
+			a.skip(NameMismatch, "patch: name mismatch for ", id, " (expected undefined, got ", name, "), skipping")
 		}
 		return
 	}
+	if !a.paths(func(r *resolver) {
+		if config, ok := patch.Get("config"); ok {
+			patch.Set("config", r.config(target, config))
+		}
+	}) {
+		return
+	}
+	a.step.Outcome, a.step.Target = Overrode, target
 	for key, v := range patch.All() {
 		switch key {
 		case "id", "insert", "name":
@@ -73,43 +91,80 @@ func (a *applier) patch(patch *Map) {
 			// In JavaScript this assignment changes the prototype, unless the
 			// key is there already.
 			if _, ok := target.Get(key); ok {
-				a.set(target, key, v)
+				a.override(target, key, v)
 			}
 		default:
-			a.set(target, key, v)
+			a.override(target, key, v)
 		}
 	}
 }
 
+// override gives a key of a row a value.
+func (a *applier) override(target *Map, key string, v Value) {
+	old, had := target.Get(key)
+	a.step.Changes = append(a.step.Changes, Change{Key: key, Old: old, New: v, Had: had})
+	a.set(target, key, v)
+}
+
+// paths makes the paths of the current patch absolute. If one leaves the
+// package that the patch is from, the patch is skipped.
+func (a *applier) paths(resolve func(*resolver)) bool {
+	if a.rules == nil || a.step.Patch.Source == nil {
+		return true
+	}
+	r := resolver{src: a.step.Patch.Source, rules: a.rules, born: a.layer}
+	resolve(&r)
+	if r.escape == "" {
+		return true
+	}
+	a.skip(PathEscapes, "patch: path ", r.escape, " leaves the package")
+	return false
+}
+
 func (a *applier) insert(id, insert Value) {
-	list := a.root
+	list, target := a.root, (*Map)(nil)
+	rows := insertedRows(insert)
 	if Truthy(id) {
-		target := a.find(id)
+		target = a.find(id)
 		if target == nil {
-			a.warn("patch insert: entry ", id, " not found")
+			a.skip(NotFound, "patch insert: entry ", id, " not found")
 			return
 		}
 		if group, _ := target.Get("group"); !Truthy(group) {
-			a.warn("patch insert: entry ", id, " is not a group")
+			a.skip(NotAGroup, "patch insert: entry ", id, " is not a group")
 			return
 		}
+	}
+	if !a.paths(func(r *resolver) { r.rows(&List{Items: rows}) }) {
+		return
+	}
+	if target != nil {
 		config, _ := target.Get("config")
 		if list, _ = config.(*List); list == nil {
 			list = &List{node: node{born: a.layer}}
 			a.set(target, "config", list)
 		}
 	}
-	var rows []Value
+	a.append(list, rows)
+	a.indexRows(rows)
+	a.step.Outcome, a.step.Target, a.step.Rows = Inserted, target, rows
+}
+
+// insertedRows is what an insert adds. Of a text the reference inserts every
+// character.
+func insertedRows(insert Value) []Value {
 	switch insert := insert.(type) {
 	case *List:
-		rows = insert.Items
+		return insert.Items
 	case string:
+		var rows []Value
 		for _, char := range insert {
 			rows = append(rows, string(char))
 		}
+		return rows
+	default:
+		return nil
 	}
-	a.append(list, rows)
-	a.indexRows(rows)
 }
 
 // find is the row with the given id, or nil. An expression or a collection as
@@ -306,9 +361,9 @@ func (a *applier) remember(original, c container) {
 	a.copies[original] = c
 }
 
-// warn adds a warning of parts: texts at even places, and between them values
-// that are shown as JSON.
-func (a *applier) warn(parts ...Value) {
+// skip skips the current patch, with a warning of parts: texts at even places,
+// and between them values that are shown as JSON.
+func (a *applier) skip(why Outcome, parts ...Value) {
 	var text strings.Builder
 	for i, part := range parts {
 		if i%2 == 0 {
@@ -317,5 +372,6 @@ func (a *applier) warn(parts ...Value) {
 			text.WriteString(Show(part))
 		}
 	}
+	a.step.Outcome, a.step.Skipped = why, text.String()
 	a.warnings = append(a.warnings, Warning{Layer: a.label, Text: text.String()})
 }

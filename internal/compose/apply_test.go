@@ -55,9 +55,9 @@ func TestApplyAsReference(t *testing.T) {
 	jsonLines(t, "compose.jsonl", func(_ int, c composeCase) {
 		var layers []Layer
 		for i, l := range c.Layers {
-			patches, err := ParsePatches(Source{File: l.Label, Dir: "/bundle", Kind: Overlay}, []byte(l.YAML))
+			patches, err := ParsePatches(Source{File: l.Label, Dir: "/bundle", Kind: PatchLayer}, []byte(l.YAML))
 			if err == nil {
-				layers = append(layers, Layer{l.Label, patches})
+				layers = append(layers, Layer{Label: l.Label, Patches: patches})
 				continue
 			}
 			if c.Error == nil || c.Error.Kind != errorKind(err) || c.Error.Layer != nil && *c.Error.Layer != i {
@@ -69,7 +69,7 @@ func TestApplyAsReference(t *testing.T) {
 			t.Errorf("%s: composes, the reference fails: %s", c.Name, c.Error.Kind)
 			return
 		}
-		tree := Apply(layers)
+		tree := Apply(layers, nil)
 		if diff := cmp.Diff(c.Dump, string(tree.Dump())); diff != "" {
 			t.Errorf("%s: dump (-want +got):\n%s", c.Name, diff)
 		}
@@ -129,14 +129,14 @@ func TestApplyRealBundles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers[b.Name] = Layer{b.Name, patches}
+		layers[b.Name] = Layer{Label: b.Name, Patches: patches}
 	}
 	check := func(what, dump string, warnings []string, bundles ...string) {
 		var stack []Layer
 		for _, name := range bundles {
 			stack = append(stack, layers[name])
 		}
-		tree := Apply(stack)
+		tree := Apply(stack, nil)
 		if diff := cmp.Diff(dump, string(tree.Dump())); diff != "" {
 			t.Errorf("%s: dump (-want +got):\n%s", what, diff)
 		}

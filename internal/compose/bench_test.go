@@ -31,7 +31,7 @@ func benchLayers(b testing.TB, n int) (layers []Layer, bytes int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		layers = append(layers, Layer{fmt.Sprintf("@scope/bundle-%d", l), patches})
+		layers = append(layers, Layer{Label: fmt.Sprintf("@scope/bundle-%d", l), Patches: patches})
 		bytes += text.Len()
 	}
 	return layers, bytes
@@ -45,7 +45,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(fmt.Sprintf("layers=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Apply(layers)
+				Apply(layers, nil)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n*100), "ns/row")
 		})
@@ -55,7 +55,7 @@ func BenchmarkApply(b *testing.B) {
 func BenchmarkDump(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		layers, _ := benchLayers(b, n)
-		tree := Apply(layers)
+		tree := Apply(layers, nil)
 		b.Run(fmt.Sprintf("layers=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(tree.Dump())))

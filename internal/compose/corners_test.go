@@ -18,7 +18,7 @@ func parseLayers(t testing.TB, texts ...string) []Layer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers = append(layers, Layer{"L" + string(rune('1'+i)), patches})
+		layers = append(layers, Layer{Label: "L" + string(rune('1'+i)), Patches: patches})
 	}
 	return layers
 }
@@ -154,7 +154,7 @@ func TestApplyCorners(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tree := Apply(parseLayers(t, c.layers...))
+			tree := Apply(parseLayers(t, c.layers...), nil)
 			if diff := cmp.Diff(c.dump+"\n", string(tree.Dump())); diff != "" {
 				t.Errorf("dump (-want +got):\n%s", diff)
 			}
@@ -180,7 +180,7 @@ func TestAliasBomb(t *testing.T) {
 	for i := range 40 {
 		text += "- {id: r" + itoa(i+1) + ", insert: [*r" + itoa(i) + ", *r" + itoa(i) + "]}\n"
 	}
-	tree := Apply(parseLayers(t, text, "- {id: r0, x: 1}"))
+	tree := Apply(parseLayers(t, text, "- {id: r0, x: 1}"), nil)
 	if len(tree.Rows) == 0 || len(tree.Warnings) == 0 || len(tree.Dump()) > 2*maxTree {
 		t.Errorf("%d rows, %d warnings", len(tree.Rows), len(tree.Warnings))
 	}
@@ -269,7 +269,7 @@ func TestMapOrder(t *testing.T) {
 }
 
 func TestRowAccessors(t *testing.T) {
-	tree := Apply(parseLayers(t, "- insert:\n    - {id: g, group: true, disabled: !!js a, config: [{id: 1, name: p, disabled: yes}, {id: h, group: true, config: [{}]}]}\n    - text"))
+	tree := Apply(parseLayers(t, "- insert:\n    - {id: g, group: true, disabled: !!js a, config: [{id: 1, name: p, disabled: yes}, {id: h, group: true, config: [{}]}]}\n    - text"), nil)
 	var got []string
 	for row := range tree.All() {
 		off, when := row.Disabled()

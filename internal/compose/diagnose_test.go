@@ -162,7 +162,7 @@ func TestSyntaxErrors(t *testing.T) {
 			if !ok {
 				t.Fatalf("error is %v", err)
 			}
-			want := &SyntaxError{"/x/p.yml", Patches, c.line, c.column, c.problem, c.remedy}
+			want := &SyntaxError{"/x/p.yml", BundleLayer, c.line, c.column, c.problem, c.remedy}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -178,19 +178,19 @@ func TestErrorTexts(t *testing.T) {
 		kind             Kind
 		text, want, hint string
 	}{
-		{Patches, "- id: a\n  b: [\n", "failed to parse patches /x/p.yml:2:6: [ is never closed", "close it with ]"},
-		{Overlay, "- id: a\n  b: [\n", "failed to parse overlay /x/p.yml:2:6: [ is never closed", "close it with ]"},
-		{Patches, "", "patches /x/p.yml must be a top-level YAML array of loader patch entries", "an empty layer is written []"},
-		{Overlay, "# only\n", "overlay /x/p.yml must be a top-level YAML array of loader patch entries", "an empty layer is written []"},
-		{Overlay, "# mine\nid: a\n", "overlay /x/p.yml:2:1 must be a top-level YAML array of loader patch entries",
+		{BundleLayer, "- id: a\n  b: [\n", "failed to parse patches /x/p.yml:2:6: [ is never closed", "close it with ]"},
+		{PatchLayer, "- id: a\n  b: [\n", "failed to parse overlay /x/p.yml:2:6: [ is never closed", "close it with ]"},
+		{BundleLayer, "", "patches /x/p.yml must be a top-level YAML array of loader patch entries", "an empty layer is written []"},
+		{PatchLayer, "# only\n", "overlay /x/p.yml must be a top-level YAML array of loader patch entries", "an empty layer is written []"},
+		{PatchLayer, "# mine\nid: a\n", "overlay /x/p.yml:2:1 must be a top-level YAML array of loader patch entries",
 			"begin every patch with `- ` at the start of a line; an empty layer is written []"},
-		{Patches, "- id: a\n- b\n", "patches entry 2 in /x/p.yml:2:3 must be a mapping (a loader patch entry)",
+		{BundleLayer, "- id: a\n- b\n", "patches entry 2 in /x/p.yml:2:3 must be a mapping (a loader patch entry)",
 			"write `- id: …` with the keys to override, or `- insert:` with rows"},
-		{Overlay, "- ~\n", "overlay entry 1 in /x/p.yml:1:3 must be a mapping (a loader patch entry)",
+		{PatchLayer, "- ~\n", "overlay entry 1 in /x/p.yml:1:3 must be a mapping (a loader patch entry)",
 			"write `- id: …` with the keys to override, or `- insert:` with rows"},
-		{Patches, "- insert: {id: a}\n", "patches entry 1 in /x/p.yml:1:3 must insert a list of rows",
+		{BundleLayer, "- insert: {id: a}\n", "patches entry 1 in /x/p.yml:1:3 must insert a list of rows",
 			"write each row as an entry of its own: - insert: [{id: …, name: …}]"},
-		{Patches, "- insert: [null]\n", "patches entry 1 in /x/p.yml:1:3 must insert a list of rows",
+		{BundleLayer, "- insert: [null]\n", "patches entry 1 in /x/p.yml:1:3 must insert a list of rows",
 			"write each row as an entry of its own: - insert: [{id: …, name: …}]"},
 	} {
 		_, err := ParsePatches(Source{File: "/x/p.yml", Dir: "/x", Kind: c.kind}, []byte(c.text))

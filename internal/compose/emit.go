@@ -409,3 +409,66 @@ func utf16Len(b []byte) int {
 	}
 	return n
 }
+
+// AppendYAML writes v as it would stand in a block of YAML, its lines indented
+// by level times two spaces; the first one is not. What needs quotes gets them,
+// and js-yaml reads it as v again.
+func AppendYAML(dst []byte, v Value, level int) []byte {
+	e := emitter{out: dst}
+	e.node(v, level, true)
+	return e.out
+}
+
+// AppendFlow writes v in one line, as it would stand in brackets.
+func AppendFlow(dst []byte, v Value) []byte {
+	switch v := v.(type) {
+	case Expr:
+		return appendDoubleQuoted(append(dst, "!!js "...), v.Text)
+	case *List:
+		dst = append(dst, '[')
+		for i, item := range v.Items {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = AppendFlow(dst, item)
+		}
+		return append(dst, ']')
+	case *Map:
+		dst = append(dst, '{')
+		for i, p := range v.pairs {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = AppendFlow(dst, p.key)
+			dst = append(dst, ": "...)
+			dst = AppendFlow(dst, p.value)
+		}
+		return append(dst, '}')
+	case string:
+		if plainInFlow(v) {
+			return append(dst, v...)
+		}
+		return appendDoubleQuoted(dst, v)
+	case float64:
+		return appendYAMLNumber(dst, v)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	default:
+		return append(dst, "null"...)
+	}
+}
+
+// plainInFlow says whether a text needs no quotes in brackets: words of
+// letters, digits and signs that mean nothing there, which are not read as
+// another type.
+func plainInFlow(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '/'
+		if !letter && (i == 0 || strings.IndexByte("-.", c) < 0) {
+			return false
+		}
+	}
+	_, isText := resolvePlain(s).(string)
+	return s != "" && isText
+}

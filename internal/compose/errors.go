@@ -6,29 +6,6 @@ import (
 	"dsh/internal/fault"
 )
 
-// Kind is what a layer's text is called in messages.
-type Kind uint8
-
-// The kinds, with the words of the reference launcher.
-const (
-	Patches Kind = iota // the layer of a bundle, a profile or a home
-	Overlay             // a file given for one start
-)
-
-func (k Kind) String() string {
-	if k == Overlay {
-		return "overlay"
-	}
-	return "patches"
-}
-
-// Source is where the text of a layer comes from.
-type Source struct {
-	File string // shown in messages
-	Dir  string // absolute directory that paths in rows are relative to
-	Kind Kind
-}
-
 // SyntaxError is a text that is not one document of the YAML dialect. Line
 // and Column count from 1; Column is 0 where only the line is known.
 type SyntaxError struct {
@@ -40,7 +17,7 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("failed to parse %s %s: %s", e.Kind, place(e.File, e.Line, e.Column), e.Problem)
+	return fmt.Sprintf("failed to parse %s %s: %s", e.Kind.noun(), place(e.File, e.Line, e.Column), e.Problem)
 }
 
 // place is file:line:column, without what is 0.
@@ -86,11 +63,11 @@ func (e *ShapeError) Error() string {
 	at := place(e.File, e.Line, e.Column)
 	switch e.Fault {
 	case NotAMapping:
-		return fmt.Sprintf("%s entry %d in %s must be a mapping (a loader patch entry)", e.Kind, e.Entry, at)
+		return fmt.Sprintf("%s entry %d in %s must be a mapping (a loader patch entry)", e.Kind.noun(), e.Entry, at)
 	case InsertNotRows:
-		return fmt.Sprintf("%s entry %d in %s must insert a list of rows", e.Kind, e.Entry, at)
+		return fmt.Sprintf("%s entry %d in %s must insert a list of rows", e.Kind.noun(), e.Entry, at)
 	default:
-		return fmt.Sprintf("%s %s must be a top-level YAML array of loader patch entries", e.Kind, at)
+		return fmt.Sprintf("%s %s must be a top-level YAML array of loader patch entries", e.Kind.noun(), at)
 	}
 }
 

@@ -38,9 +38,9 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		layers := []Layer{{Label: "one", Patches: patches}}
-		tree := Apply(layers)
+		tree := Apply(layers, nil)
 		// A layer without patches is the identity.
-		same := Apply([]Layer{{Label: "none"}, layers[0], {Label: "none"}})
+		same := Apply([]Layer{{Label: "none"}, layers[0], {Label: "none"}}, nil)
 		if dump := tree.Dump(); !bytes.Equal(dump, same.Dump()) {
 			t.Errorf("layers without patches change\n%s", dump)
 		}
@@ -64,7 +64,7 @@ func FuzzDumpReadsBack(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s\ncannot be read: %v", dump, err)
 		}
-		if !equal(value, again.value) {
+		if !Equal(value, again.value) {
 			t.Fatalf("%s\nis read as\n%s", dump, encode(again.value))
 		}
 	})

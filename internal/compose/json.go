@@ -113,3 +113,12 @@ func appendJSONString(dst []byte, s string) []byte {
 	}
 	return append(dst, '"')
 }
+
+// MarshalJSON is the mapping as JSON.stringify gives it.
+func (m *Map) MarshalJSON() ([]byte, error) { return appendJSON(nil, m, math.MaxInt), nil }
+
+// MarshalJSON is the list as JSON.stringify gives it.
+func (l *List) MarshalJSON() ([]byte, error) { return appendJSON(nil, l, math.MaxInt), nil }
+
+// MarshalJSON is the object {"__jsExpr": text} that the reference loader holds.
+func (e Expr) MarshalJSON() ([]byte, error) { return appendJSON(nil, e, math.MaxInt), nil }

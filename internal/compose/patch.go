@@ -1,25 +1,17 @@
 package compose
 
-// Patch is one entry of a layer. With an `insert` key it adds rows, else it
-// overrides keys of the row whose id it names. Nothing else about it is
-// checked: what matches no row is skipped when it is applied.
-type Patch struct {
-	Map          *Map
-	Line, Column int // of the entry in its file, from 1; 0 for a patch that no file holds
-}
+import (
+	"strconv"
 
-// Layer is a list of patches with the label that provenance and warnings
-// show: the name of a bundle, or the path of a file.
-type Layer struct {
-	Label   string
-	Patches []Patch
-}
+	"gopkg.in/yaml.v3"
+)
 
-// ParsePatches reads the text of a layer. Names of inserted rows that are
-// paths become file URLs, relative ones against src.Dir. The error is a
-// *SyntaxError or a *ShapeError.
+// ParsePatches reads the text of a layer, or of one of its files. Names of
+// inserted rows that are paths become file URLs, relative ones against src.Dir.
+// The error is a *SyntaxError, a *ShapeError or a *EscapeError.
 func ParsePatches(src Source, text []byte) ([]Patch, error) {
-	doc, err := decode(text)
+	src.Text = text
+	doc, err := decodeFor(&src, text)
 	if err != nil {
 		return nil, src.syntaxError(err)
 	}
@@ -28,7 +20,7 @@ func ParsePatches(src Source, text []byte) ([]Patch, error) {
 		return nil, src.notAList(doc)
 	}
 	patches := make([]Patch, len(list.Items))
-	rows := rowNames{dir: src.Dir}
+	rows := rowNames{src: &src}
 	for i, item := range list.Items {
 		fail := func(f ShapeFault, remedy string) error {
 			return &ShapeError{File: src.File, Kind: src.Kind, Fault: f, Entry: i + 1,
@@ -43,15 +35,77 @@ func ParsePatches(src Source, text []byte) ([]Patch, error) {
 		default:
 			return nil, fail(NotAMapping, "write `- id: …` with the keys to override, or `- insert:` with rows")
 		}
-		if insert, _ := m.Get("insert"); Truthy(insert) && !rows.resolve(insert) {
+		insert, _ := m.Get("insert")
+		if Truthy(insert) && !rows.resolve(insert) {
 			return nil, fail(InsertNotRows, "write each row as an entry of its own: - insert: [{id: …, name: …}]")
 		}
-		patches[i] = Patch{m, doc.items[i][0], doc.items[i][1]}
+		if rows.escape != nil {
+			return nil, rows.escape
+		}
+		patches[i] = Patch{Map: m, Source: &src, Entry: i, Line: doc.items[i][0], Column: doc.items[i][1]}
 	}
 	return patches, nil
 }
 
-func (src Source) syntaxError(err error) error {
+// ParseValue reads one value, as it may stand in a layer. The error is a
+// *SyntaxError.
+func ParseValue(src Source, text []byte) (Value, error) {
+	src.Text = text
+	doc, err := decodeFor(&src, text)
+	if err != nil {
+		return nil, src.syntaxError(err)
+	}
+	return doc.value, nil
+}
+
+// Position is where the value at path stands in the text of a layer, or its
+// key where it is in a mapping: path is the place of a patch and then keys and
+// indices (as decimal texts). Where the path ends too early, it is the last
+// place that is there; ok is false for a text that cannot be read.
+func Position(text []byte, path ...string) (line, column int, ok bool) {
+	prepared, _ := prepare(text, false)
+	node, err := parseYAML(prepared)
+	if err != nil {
+		prepared, _ = prepare(text, true)
+		if node, err = parseYAML(prepared); err != nil {
+			return 0, 0, false
+		}
+	}
+	if node == nil {
+		return 0, 0, false
+	}
+	line, column = node.Line, node.Column
+	for _, step := range path {
+		key, value := member(node, step)
+		if value == nil {
+			break
+		}
+		line, column, node = key.Line, key.Column, value
+	}
+	return line, column, true
+}
+
+// member is the value of a key or index of n, and the node that stands for it.
+func member(n *yaml.Node, step string) (key, value *yaml.Node) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch n.Kind {
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i], n.Content[i]
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if restore(n.Content[i].Value) == step {
+				return n.Content[i], n.Content[i+1]
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (src *Source) syntaxError(err error) error {
 	p, ok := err.(*problem)
 	if !ok {
 		p = &problem{text: err.Error()}
@@ -59,7 +113,7 @@ func (src Source) syntaxError(err error) error {
 	return &SyntaxError{src.File, src.Kind, p.line, p.column, p.text, p.remedy}
 }
 
-func (src Source) notAList(doc document) error {
+func (src *Source) notAList(doc document) error {
 	e := &ShapeError{File: src.File, Kind: src.Kind, Fault: NotAList, Remedy: "an empty layer is written []"}
 	if doc.value != nil {
 		e.Line, e.Column = doc.at[0], doc.at[1]
@@ -70,8 +124,9 @@ func (src Source) notAList(doc document) error {
 
 // rowNames turns the names of inserted rows that are paths into file URLs.
 type rowNames struct {
-	dir  string
-	seen map[*List]bool // lists that aliases name
+	src    *Source
+	seen   map[*List]bool // lists that aliases name
+	escape *EscapeError   // the first name that leaves the package
 }
 
 // resolve goes through what a patch inserts. It is false where that is no
@@ -107,21 +162,38 @@ func (r *rowNames) rows(list *List, indexed bool) bool {
 		if !ok {
 			continue
 		}
-		name, _ := row.Get("name")
-		if path, ok := name.(string); ok {
-			if url, ok := fileURL(r.dir, path); ok {
-				row.Set("name", url)
-			}
-		}
+		r.name(row)
 		group, _ := row.Get("group")
-		config, _ := row.Get("config")
-		children, ok := config.(*List)
-		if ok && (Truthy(group) || name == groupName) && !r.rows(children, indexed && Truthy(group)) {
+		children, ok := childRows(row)
+		if ok && !r.rows(children, indexed && Truthy(group)) {
 			return false
 		}
 	}
 	return true
 }
 
+func (r *rowNames) name(row *Map) {
+	value, _ := row.Get("name")
+	name, ok := value.(string)
+	if !ok {
+		return
+	}
+	if r.src.escapes(name) && r.escape == nil {
+		r.escape = &EscapeError{File: r.src.File, Line: int(row.line), Column: int(row.column), Path: name}
+	}
+	if url, ok := fileURL(r.src.Dir, name); ok {
+		row.Set("name", url)
+	}
+}
+
 // groupName is the plugin whose config is rows.
 const groupName = "cordis:group"
+
+// childRows is the rows in the config of a row, if there may be any.
+func childRows(row *Map) (*List, bool) {
+	name, _ := row.Get("name")
+	group, _ := row.Get("group")
+	config, _ := row.Get("config")
+	list, ok := config.(*List)
+	return list, ok && (Truthy(group) || name == groupName)
+}

@@ -328,7 +328,7 @@ func drawLayers(t *rapid.T, aliases bool) []Layer {
 		if err != nil {
 			continue // an alias where rows must be
 		}
-		layers = append(layers, Layer{fmt.Sprintf("L%d", i), patches})
+		layers = append(layers, Layer{Label: fmt.Sprintf("L%d", i), Patches: patches})
 	}
 	return layers
 }
@@ -338,7 +338,7 @@ func TestProvenanceAsNaive(t *testing.T) {
 		t.Run(fmt.Sprintf("aliases=%v", aliases), rapid.MakeCheck(func(t *rapid.T) {
 			layers := drawLayers(t, aliases)
 			wantRows, wantWarnings, ok := naiveCompose(layers)
-			tree := Apply(layers)
+			tree := Apply(layers, nil)
 			if !ok {
 				tree.Dump() // must come to an end
 				return
@@ -370,8 +370,8 @@ func TestApplyLeavesLayersAlone(t *testing.T) {
 				before = append(before, string(appendJSON(nil, patch.Map, 1<<16)))
 			}
 		}
-		first := Apply(layers).Dump()
-		if again := Apply(layers).Dump(); !bytes.Equal(first, again) {
+		first := Apply(layers, nil).Dump()
+		if again := Apply(layers, nil).Dump(); !bytes.Equal(first, again) {
 			t.Fatalf("applied again:\n%s", cmp.Diff(string(first), string(again)))
 		}
 		var after []string

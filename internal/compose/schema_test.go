@@ -47,7 +47,7 @@ func layersOf(t testing.TB, names ...string) []Layer {
 	t.Helper()
 	var layers []Layer
 	for _, name := range names {
-		layers = append(layers, Layer{name, parsed(t, string(inBoxText(t, name)))})
+		layers = append(layers, Layer{Label: name, Patches: parsed(t, string(inBoxText(t, name)))})
 	}
 	return layers
 }
@@ -118,7 +118,7 @@ func patchInstance(t testing.TB, text, view string) any {
 
 func webSchema(t testing.TB) Schema {
 	t.Helper()
-	return Apply(layersOf(t, webBundles...)).Schema("web", inBox, nil)
+	return Apply(layersOf(t, webBundles...), nil).Schema("web", inBox, nil)
 }
 
 func TestSchemaOfWeb(t *testing.T) {
@@ -243,12 +243,12 @@ func TestSchemaAcceptsInBoxBundles(t *testing.T) {
 		{"@deepseek-ai/dsh-base", "@deepseek-ai/dsh-acp-app"},
 		{"@deepseek-ai/dsh-sdk-minimal"},
 	} {
-		result := Apply(layersOf(t, names...)).Schema("x", inBox, nil)
+		result := Apply(layersOf(t, names...), nil).Schema("x", inBox, nil)
 		if !result.Complete {
 			t.Errorf("%v: incomplete: %v", names, result.Diagnostics)
 		}
 		schema := compileSchema(t, result.Document)
-		if err := schema.Validate(patchInstance(t, string(Apply(layersOf(t, names...)).Dump()), "loader")); err != nil {
+		if err := schema.Validate(patchInstance(t, string(Apply(layersOf(t, names...), nil).Dump()), "loader")); err != nil {
 			t.Errorf("%v: the dump: %v", names, err)
 		}
 		for _, name := range names {
@@ -281,13 +281,13 @@ func TestSchemaAcceptsRealBundles(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		layers = append(layers, Layer{bundle.Name, patches})
+		layers = append(layers, Layer{Label: bundle.Name, Patches: patches})
 		texts[bundle.Name] = bundle.Patch
 	}
 	if len(texts) < 50 {
 		t.Errorf("only %d bundles were read", len(texts))
 	}
-	result := Apply(layers).Schema("web", inBox, nil)
+	result := Apply(layers, nil).Schema("web", inBox, nil)
 	if result.Complete {
 		t.Error("the plugins of these bundles are known")
 	}
@@ -362,7 +362,7 @@ func TestSchemaReport(t *testing.T) {
 			[]string{`warning: skipping profile bundle "x": why`}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			result := Apply([]Layer{{"l", parsed(t, "- insert: "+c.rows)}}).Schema("p", find, c.skipped)
+			result := Apply([]Layer{{Label: "l", Patches: parsed(t, "- insert: "+c.rows)}}, nil).Schema("p", find, c.skipped)
 			compileSchema(t, result.Document)
 			var told []string
 			for _, d := range result.Diagnostics {
@@ -431,7 +431,7 @@ func TestPatchListOfSchema(t *testing.T) {
 }
 
 func TestSchemaShowsSkippedPatches(t *testing.T) {
-	result := Apply([]Layer{{"file.yml", parsed(t, "- {id: gone, disabled: true}")}}).Schema("p", inBox, nil)
+	result := Apply([]Layer{{Label: "file.yml", Patches: parsed(t, "- {id: gone, disabled: true}")}}, nil).Schema("p", inBox, nil)
 	want := []SchemaDiagnostic{{Message: `patch: entry "gone" not found`}}
 	if diff := cmp.Diff(want, result.Diagnostics); diff != "" {
 		t.Error(diff)
@@ -444,7 +444,7 @@ func TestSchemaShowsSkippedPatches(t *testing.T) {
 // One id may stand for several plugins; an override must then fit one of them.
 func TestSchemaOfSharedIDs(t *testing.T) {
 	rows := "- insert: [{id: a, name: '@deepseek-ai/dsh-tools'}, {id: a, name: '@deepseek-ai/dsh-skill'}, {id: 1, name: '@deepseek-ai/dsh-tools'}]"
-	schema := compileSchema(t, Apply([]Layer{{"l", parsed(t, rows)}}).Schema("p", inBox, nil).Document)
+	schema := compileSchema(t, Apply([]Layer{{Label: "l", Patches: parsed(t, rows)}}, nil).Schema("p", inBox, nil).Document)
 	for text, ok := range map[string]bool{
 		"- {id: a, config: {mode: code}}":                 true,
 		"- {id: a, config: {collectCacheMaxEntries: 1}}":  true,
@@ -469,7 +469,7 @@ func FuzzSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		tree := Apply([]Layer{{"l", patches}})
+		tree := Apply([]Layer{{Label: "l", Patches: patches}}, nil)
 		result := tree.Schema("p", inBox, nil)
 		compileSchema(t, result.Document)
 		if !bytes.Equal(result.Document, tree.Schema("p", inBox, nil).Document) {

@@ -11,6 +11,9 @@ import (
 type Tree struct {
 	Rows     []Row
 	Warnings []Warning
+	Layers   []Layer // what was composed
+	Steps    []Step  // what each patch did, in order
+	index    map[Value]*Map
 }
 
 // Row is a row of the tree and where it comes from.

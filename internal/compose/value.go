@@ -190,3 +190,67 @@ func Truthy(v Value) bool {
 		return true
 	}
 }
+
+// Equal says whether a and b have the same content: the same types, keys in the
+// same order, the same numbers (every NaN is the same, 0 and -0 are not).
+func Equal(a, b Value) bool {
+	switch a := a.(type) {
+	case float64:
+		b, ok := b.(float64)
+		return ok && (a == b && math.Signbit(a) == math.Signbit(b) || math.IsNaN(a) && math.IsNaN(b))
+	case *List:
+		b, ok := b.(*List)
+		return ok && (a == b || slices.EqualFunc(a.Items, b.Items, Equal))
+	case *Map:
+		b, ok := b.(*Map)
+		return ok && (a == b || a.Len() == b.Len() && slices.EqualFunc(a.entries(), b.entries(), func(a, b pair) bool {
+			return a.key == b.key && Equal(a.value, b.value)
+		}))
+	default:
+		return a == b
+	}
+}
+
+func (m *Map) entries() []pair {
+	if m == nil {
+		return nil
+	}
+	return m.pairs
+}
+
+// Clone is a copy of v that shares nothing with it, aliases written out.
+func Clone(v Value) Value {
+	switch v := v.(type) {
+	case *List:
+		c := &List{Items: make([]Value, len(v.Items))}
+		for i, item := range v.Items {
+			c.Items[i] = Clone(item)
+		}
+		return c
+	case *Map:
+		pairs := make([]pair, v.Len())
+		for i, p := range v.entries() {
+			pairs[i] = pair{p.key, Clone(p.value)}
+		}
+		c := newMap(pairs)
+		c.line, c.column = v.line, v.column
+		return c
+	default:
+		return v
+	}
+}
+
+// Delete takes key out.
+func (m *Map) Delete(key string) {
+	i := m.find(key)
+	if i < 0 {
+		return
+	}
+	m.pairs = slices.Delete(m.pairs, i, i+1)
+	if i < m.indices {
+		m.indices--
+	}
+	if m.lookup = nil; len(m.pairs) > searchable {
+		m.buildLookup()
+	}
+}

@@ -38,7 +38,11 @@ type document struct {
 
 // decode reads a text of the dialect: js-yaml's JSON schema and `!!js`. The
 // error is a *problem.
-func decode(text []byte) (document, error) {
+func decode(text []byte) (document, error) { return decodeFor(nil, text) }
+
+// decodeFor reads a text in which `!path` stands for the paths of src. Without
+// a source there are none.
+func decodeFor(src *Source, text []byte) (document, error) {
 	if p := unreadable(text); p != nil {
 		return document{}, p
 	}
@@ -55,7 +59,7 @@ func decode(text []byte) (document, error) {
 		return document{}, nil
 	}
 	adoptItems(root, nil)
-	d := decoder{text: prepared, replaced: replaced, cursor: cursor{text: prepared}}
+	d := decoder{src: src, text: prepared, replaced: replaced, cursor: cursor{text: prepared}}
 	v, err := d.value(root, 1)
 	if err != nil {
 		return document{}, err
@@ -157,6 +161,7 @@ func isEmpty(n *yaml.Node) bool {
 
 // decoder turns nodes into values.
 type decoder struct {
+	src      *Source // nil for a text that is no layer
 	text     []byte
 	replaced bool // there may be stand-ins in text
 	cursor   cursor
@@ -364,6 +369,8 @@ func (d *decoder) scalar(n *yaml.Node) (Value, error) {
 			return nil, refuse(n, "write the expression behind `!!js`, or delete the tag", "`!!js` without an expression")
 		}
 		return Expr{text}, nil
+	case "!path":
+		return d.path(n, text)
 	case "!!str":
 		return text, nil
 	case "!!null":
@@ -398,8 +405,23 @@ func (d *decoder) scalar(n *yaml.Node) (Value, error) {
 	return nil, d.unknownTag(n)
 }
 
+// path is a scalar that is tagged as a path.
+func (d *decoder) path(n *yaml.Node, text string) (Value, error) {
+	switch {
+	case d.src == nil || text == "":
+		return nil, d.unknownTag(n)
+	case !d.src.Kind.takesPaths():
+		return nil, refuse(n, "write an absolute path without the tag",
+			"`!path` can stand in a project's layer and in --patch files only: other launchers read this file too, and do not know it")
+	default:
+		return d.src.Path(text), nil
+	}
+}
+
 func (d *decoder) unknownTag(n *yaml.Node) error {
 	switch {
+	case n.Tag == "!path" && d.src != nil:
+		return refuse(n, "write one path behind `!path`, or delete the tag", "`!path` takes one text")
 	case n.Tag == "!!js":
 		return refuse(n, "write the expression as one quoted text: !!js '…'", "`!!js` takes one scalar")
 	case strings.HasPrefix(n.Tag, "!!"):

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,26 +31,6 @@ func jsonLines[T any](t testing.TB, name string, f func(line int, item T)) {
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// equal is whether two values have the same content: the same types, keys in
-// the same order, the same numbers (every NaN is the same, 0 and -0 are not).
-func equal(a, b Value) bool {
-	switch a := a.(type) {
-	case float64:
-		b, ok := b.(float64)
-		return ok && (a == b && math.Signbit(a) == math.Signbit(b) || math.IsNaN(a) && math.IsNaN(b))
-	case *List:
-		b, ok := b.(*List)
-		return ok && (a == b || slices.EqualFunc(a.Items, b.Items, equal))
-	case *Map:
-		b, ok := b.(*Map)
-		return ok && (a == b || slices.EqualFunc(a.pairs, b.pairs, func(a, b pair) bool {
-			return a.key == b.key && equal(a.value, b.value)
-		}))
-	default:
-		return a == b
 	}
 }
 
@@ -150,7 +129,7 @@ func TestYAMLAsReference(t *testing.T) {
 			return
 		}
 		want := fixtureValue(t, c.Value)
-		if class := readsOtherwise(c.YAML); class != "" && (err != nil || !equal(want, doc.value)) {
+		if class := readsOtherwise(c.YAML); class != "" && (err != nil || !Equal(want, doc.value)) {
 			otherwise[class]++
 			return
 		}
@@ -158,7 +137,7 @@ func TestYAMLAsReference(t *testing.T) {
 			t.Errorf("yaml.jsonl:%d: %q: %v", line, c.YAML, err)
 			return
 		}
-		if !equal(want, doc.value) {
+		if !Equal(want, doc.value) {
 			t.Errorf("yaml.jsonl:%d: %q:\nwant %s\n got %s", line, c.YAML, encode(want), encode(doc.value))
 		}
 		if c.Dump == nil {

@@ -102,7 +102,7 @@ func readLayer(file string) (compose.Layer, error) {
 	if err != nil {
 		return compose.Layer{}, fault.WithClass(fault.Composition, fmt.Errorf("failed to read overlay %s: %w", file, cause(err)))
 	}
-	patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(file), Kind: compose.Overlay}, text)
+	patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(file), Kind: compose.PatchLayer}, text)
 	return compose.Layer{Label: file, Patches: patches}, err
 }
 
@@ -147,7 +147,7 @@ func readBundle(name string, pkg installation.Package, shown string, rules compa
 			}
 			return layer, fmt.Errorf("failed to read patches %s: %w", file, errors.Unwrap(err))
 		}
-		patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(filepath.Join(pkg.Dir, filepath.FromSlash(patch))), Kind: compose.Patches}, text)
+		patches, err := compose.ParsePatches(compose.Source{File: file, Dir: filepath.Dir(filepath.Join(pkg.Dir, filepath.FromSlash(patch))), Kind: compose.BundleLayer}, text)
 		if err != nil {
 			return layer, err
 		}
