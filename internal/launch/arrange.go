@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -47,13 +48,16 @@ type Invocation struct {
 // which stops looking for flags at the first argument. Flags count wherever
 // they stand, up to a "--"; each goes to the verb when the verb has it, else to
 // the command above that has it. A flag that nobody has stays in front of the
-// arguments, for the command to refuse. The options of our own that stand
-// before the profile on other command lines are understood anywhere here.
+// arguments, for the command to refuse. A negative number is an argument. The
+// options of our own that stand before the profile on other command lines are
+// understood anywhere here, except that one which the verb has as a flag goes to
+// the verb. A --set, also one before the command, is for verbs that have it.
 //
 // Within one command a flag name must take a value in every verb or in none,
-// since it may stand before the verb. An error is always a *[UsageError].
+// since it may stand before the verb, and be like the option of that name. An
+// error is always a *[UsageError].
 func (o Own) Arrange(commands []Syntax) (Invocation, error) {
-	a := arranger{options: parser{globals: o.globals}}
+	a := arranger{options: parser{globals: o.globals, sets: slices.Clip(o.sets)}}
 	inv, err := a.arrange(o, commands)
 	if err != nil {
 		return Invocation{}, withGlobal(err, a.options.globals.over(o.Global))
@@ -62,7 +66,7 @@ func (o Own) Arrange(commands []Syntax) (Invocation, error) {
 }
 
 type arranger struct {
-	options   parser // of which only globals and profile are used
+	options   parser // of which only globals, profile, patches and sets are used
 	path      []*Syntax
 	typed     []string // the words that chose path
 	flags     []typedFlag
@@ -83,13 +87,16 @@ func (a *arranger) arrange(o Own, commands []Syntax) (Invocation, error) {
 	if err := a.sort(o.Args[1:]); err != nil {
 		return Invocation{}, err
 	}
+	if err := a.settle(len(o.sets)); err != nil {
+		return Invocation{}, err
+	}
 
 	inv := Invocation{Global: a.options.globals.over(o.Global), Args: a.words()}
 	help := slices.ContainsFunc(a.flags, func(f typedFlag) bool { return f.has("help") || f.has("h") })
 	if help {
 		return inv, nil
 	}
-	if slices.ContainsFunc(a.path, func(s *Syntax) bool { return s.flag("profile") != nil }) {
+	if a.declared("profile") {
 		inv.Profile, inv.Implied = o.implied, true
 		if a.options.profile.given {
 			inv.Profile, inv.Implied = a.options.profile.value, false
@@ -98,10 +105,69 @@ func (a *arranger) arrange(o Own, commands []Syntax) (Invocation, error) {
 			return Invocation{}, err
 		}
 	}
+	if err := a.check(); err != nil {
+		return Invocation{}, err
+	}
 	if a.typed[0] == "plugin" && len(a.typed) == 1 && len(a.arguments) == 0 {
 		return Invocation{}, usagef("plugin needs pnpm arguments to forward (e.g. add <package>)")
 	}
 	return inv, nil
+}
+
+// settle decides on the options of our own once the verb is known. A --set
+// before the command, of which there are early ones, goes to the verb that has
+// it; what was kept for a verb that did not come is an option after all.
+func (a *arranger) settle(early int) error {
+	var flags []typedFlag
+	if a.declared("set") {
+		for _, value := range a.options.sets[:early] {
+			flags = append(flags, typedFlag{names: []string{"set"}, words: []string{"--set", value}})
+		}
+		a.options.sets = a.options.sets[early:]
+	}
+	for _, f := range a.flags {
+		o, value, inline := findOption(f.words[0])
+		if o == nil || !o.ours || a.declared(f.names[0]) {
+			flags = append(flags, f)
+		} else if _, err := a.options.takeOption(o, value, inline, f.words); err != nil {
+			return err
+		}
+	}
+	a.flags = flags
+	return nil
+}
+
+// check refuses what no command can be asked.
+func (a *arranger) check() error {
+	if len(a.options.sets) > 0 {
+		return usagef("%s takes no --set", a.name())
+	}
+	if err := checkPatches(a.options.patches); err != nil {
+		return err
+	}
+	// Only behind a "--" can an argument have the name of a verb. It would
+	// become the verb, as it does for plugin in the reference.
+	if len(a.arguments) > 0 && a.typed[0] != "plugin" && findSyntax(a.leaf().Verbs, a.arguments[0]) != nil {
+		return usagef(`%s needs its verb before the "--"`, a.name())
+	}
+	return nil
+}
+
+// name is the command and the verb as their definitions call them.
+func (a *arranger) name() string {
+	var names []string
+	for _, s := range a.path {
+		names = append(names, s.Names[0])
+	}
+	return strings.Join(names, " ")
+}
+
+// negativeNumber is what YAML reads as one, and "-.5", which people take for one.
+var negativeNumber = regexp.MustCompile(`^-(0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$`)
+
+// looksLikeFlag tells flags from arguments; "-" is an argument.
+func looksLikeFlag(word string) bool {
+	return len(word) > 1 && word[0] == '-' && !negativeNumber.MatchString(word)
 }
 
 // sort tells verbs, flags and arguments apart.
@@ -112,7 +178,7 @@ func (a *arranger) sort(words []string) error {
 			a.arguments = append(a.arguments, words[1:]...)
 			return nil
 		}
-		if len(word) > 1 && word[0] == '-' {
+		if looksLikeFlag(word) {
 			var err error
 			if words, err = a.takeFlag(words); err != nil {
 				return err
@@ -137,12 +203,12 @@ func (a *arranger) sort(words []string) error {
 // takeFlag takes one flag, and its value where it has one, off the front of
 // words and returns what is left.
 func (a *arranger) takeFlag(words []string) ([]string, error) {
-	if o, value, inline := findOption(words[0]); o != nil && o.ours {
-		return a.options.takeOption(o, value, inline, words)
-	}
 	dashed, value, inline := strings.Cut(words[0], "=")
 	f := typedFlag{names: []string{strings.TrimPrefix(strings.TrimPrefix(dashed, "-"), "-")}, words: words[:1:1]}
 	flag := a.flag(f.names[0])
+	if o, value, inline := findOption(words[0]); o != nil && o.ours && flag == nil {
+		return a.options.takeOption(o, value, inline, words)
+	}
 	if letters := a.letters(dashed); flag == nil && letters != nil {
 		f.names = letters
 		flag = a.flag(letters[len(letters)-1])
@@ -150,21 +216,31 @@ func (a *arranger) takeFlag(words []string) ([]string, error) {
 	rest := words[1:]
 	if flag != nil && flag.Value && !inline {
 		if len(rest) == 0 {
-			if flag.has("profile") {
-				return nil, missingValue("--profile <name>")
-			}
-			return nil, missingValue(dashed + " <value>")
+			return nil, missingValue(flag.described(dashed))
 		}
 		value = rest[0]
 		f.words, rest = words[:2:2], rest[1:]
 	}
-	if flag != nil && flag.has("profile") {
-		if err := a.options.profile.set("--profile <name>", "a profile", value); err != nil {
+	if flag != nil {
+		if err := a.note(flag, value); err != nil {
 			return nil, err
 		}
 	}
 	a.flags = append(a.flags, f)
 	return rest, nil
+}
+
+// note holds a flag to the rules of the launcher option of the same name.
+func (a *arranger) note(flag *Flag, value string) error {
+	switch {
+	case flag.has("profile"):
+		return a.options.profile.set("--profile <name>", "a profile", value)
+	case flag.has("patch"):
+		a.options.patches = append(a.options.patches, value)
+	case flag.has("set"):
+		return checkSet(value)
+	}
+	return nil
 }
 
 // letters are the flags in a word like "-Dw", nil when it is no such word.
@@ -205,6 +281,11 @@ func (a *arranger) words() []string {
 	return append(words, a.arguments...)
 }
 
+// declared tells whether the verb or a command above it has the flag.
+func (a *arranger) declared(name string) bool {
+	return slices.ContainsFunc(a.path, func(s *Syntax) bool { return s.flag(name) != nil })
+}
+
 func (a *arranger) leaf() *Syntax { return a.path[len(a.path)-1] }
 
 // flag finds a flag by name: of the verb, of the commands above it, or of the
@@ -238,6 +319,16 @@ func (s *Syntax) flagBelow(name string) *Flag {
 		}
 	}
 	return nil
+}
+
+// described is how errors call the flag that was typed as dashed.
+func (f *Flag) described(dashed string) string {
+	for _, name := range f.Names {
+		if o, _, _ := findOption("--" + name); o != nil {
+			return o.flags()
+		}
+	}
+	return dashed + " <value>"
 }
 
 func (f *Flag) has(name string) bool     { return slices.Contains(f.Names, name) }

@@ -40,7 +40,8 @@ type Own struct {
 	// Args is the command line from the command's name on, as it was typed.
 	Args    []string
 	globals globals
-	implied string // the profile to act on where Args name none
+	sets    []string // the values of --set before Args
+	implied string   // the profile to act on where Args name none
 }
 
 func (Help) command()    {}
@@ -59,9 +60,13 @@ type Launch struct {
 	Implied bool
 	// FromDefault is the template of --from-default-profile, "" without it.
 	FromDefault string
-	// Patches are the paths of --patch in order, none of them empty.
+	// Patches are the paths of --patch in order, none of them empty. At most one
+	// is "-", which is standard input.
 	Patches []string
-	Global  Global
+	// Sets are the values of --set in order, each with an "=" in it. What they
+	// say is for the compose package to read.
+	Sets   []string
+	Global Global
 }
 
 // Global is what the options of our own say; they go with any command.

@@ -1,6 +1,9 @@
 package launch
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // option is one launcher option. Parsing, errors and help all read this table.
 type option struct {
@@ -31,6 +34,8 @@ var options = []option{
 
 	{ours: true, long: "--installation", value: "dir", help: "take in-box bundles from this directory, which holds an npm install of the harness, and not from dsh itself",
 		set: func(p *parser, v string) error { return p.globals.setInstallation(v) }},
+	{ours: true, long: "--set", value: "row.key=value", help: "set one value of a row's config for this run (repeatable, on top of everything)",
+		set: func(p *parser, v string) error { p.sets = append(p.sets, v); return checkSet(v) }},
 	{ours: true, long: "--json", help: "print results and errors as one JSON document on stdout",
 		set: func(p *parser, _ string) error { p.globals.json = true; return nil }},
 }
@@ -81,6 +86,26 @@ func (p *parser) takeOption(o *option, inlineValue string, inline bool, words []
 		value, rest = rest[0], rest[1:]
 	}
 	return rest, o.set(p, value)
+}
+
+// checkSet refuses a value of --set that cannot be an assignment.
+func checkSet(value string) error {
+	if !strings.Contains(value, "=") {
+		return usagef("--set needs ROW.KEY=VALUE")
+	}
+	return nil
+}
+
+// checkPatches refuses paths of --patch that name no file, and to read standard
+// input twice.
+func checkPatches(paths []string) error {
+	if slices.Contains(paths, "") {
+		return usagef("--patch needs a path")
+	}
+	if first := slices.Index(paths, "-"); first >= 0 && slices.Contains(paths[first+1:], "-") {
+		return usagef("--patch - can be given only once")
+	}
+	return nil
 }
 
 // once is a value that may be given one time only.

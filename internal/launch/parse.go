@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"dsh/internal/fault"
 )
 
 // Parse reads argv without the program's name. getenv is asked for DSH_PROFILE
@@ -12,9 +14,9 @@ import (
 //
 // Mistakes are reported in the reference's order: what an option itself
 // refuses, in the order of argv; then --version and help go before the rest; a
-// missing, empty or reserved profile; an empty --patch; an empty
-// --from-default-profile; more than one dump; app arguments of a dump; patches
-// of --dump-default-config.
+// missing, empty or reserved profile; an empty --patch, or a second one from
+// standard input; an empty --from-default-profile; more than one dump; app
+// arguments of a dump; --patch, then --set, of --dump-default-config.
 func Parse(args []string, getenv func(string) string) (Command, error) {
 	p := parser{getenv: getenv}
 	cmd, err := p.parse(args)
@@ -33,6 +35,7 @@ type parser struct {
 	template      string
 	templateGiven bool
 	patches       []string
+	sets          []string
 	dumps         [3]bool // by DumpKind
 	globals       globals
 }
@@ -43,7 +46,7 @@ func (p *parser) parse(args []string) (Command, error) {
 	case err != nil:
 		return nil, err
 	case p.own:
-		return Own{Global: p.global(), Args: rest, globals: p.globals, implied: p.impliedProfile()}, nil
+		return Own{Global: p.global(), Args: rest, globals: p.globals, sets: p.sets, implied: p.impliedProfile()}, nil
 	case p.version:
 		return Version{}, nil
 	case !p.profile.given && asksHelp(rest):
@@ -53,7 +56,7 @@ func (p *parser) parse(args []string) (Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.bootOrDump(launch, rest)
+	return p.bootOrDump(launch, args, rest)
 }
 
 // scan reads the launcher options and returns the words behind them: the app's
@@ -96,7 +99,7 @@ func asksHelp(args []string) bool {
 
 // launch decides on the profile.
 func (p *parser) launch(bare bool) (Launch, error) {
-	l := Launch{Profile: p.profile.value, FromDefault: p.template, Patches: p.patches, Global: p.global()}
+	l := Launch{Profile: p.profile.value, FromDefault: p.template, Patches: p.patches, Sets: p.sets, Global: p.global()}
 	switch {
 	case p.profile.given:
 	case p.templateGiven:
@@ -131,9 +134,10 @@ func checkProfile(name string) error {
 	return nil
 }
 
-func (p *parser) bootOrDump(l Launch, args []string) (Command, error) {
-	if slices.Contains(l.Patches, "") {
-		return nil, usagef("--patch needs a path")
+// bootOrDump decides between the two. args is the end of argv, the app's.
+func (p *parser) bootOrDump(l Launch, argv, args []string) (Command, error) {
+	if err := checkPatches(l.Patches); err != nil {
+		return nil, err
 	}
 	if p.templateGiven && l.FromDefault == "" {
 		return nil, usagef("--from-default-profile needs a name")
@@ -150,15 +154,71 @@ func (p *parser) bootOrDump(l Launch, args []string) (Command, error) {
 	case len(kinds) > 1:
 		return nil, usagef("--dump-config, --dump-default-config, and --dump-config-schema are mutually exclusive")
 	case len(args) > 0:
-		quoted := make([]string, len(args))
-		for i, arg := range args {
-			quoted[i] = quoteJSON(arg)
-		}
-		return nil, usagef("config dumps take no app arguments, got %s", strings.Join(quoted, " "))
+		return nil, appArguments(argv, args)
 	case kinds[0] == DefaultConfig && len(l.Patches) > 0:
 		return nil, usagef("--dump-default-config prints the bundle layers and takes no --patch")
+	case kinds[0] == DefaultConfig && len(l.Sets) > 0:
+		return nil, usagef("--dump-default-config prints the bundle layers and takes no --set")
 	}
 	return Dump{Launch: l, Kind: kinds[0]}, nil
+}
+
+// appArguments refuses args, the end of argv, on the command line of a dump.
+// An option of ours among them was meant for dsh, so that it says where it goes.
+func appArguments(argv, args []string) *UsageError {
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		quoted[i] = quoteJSON(arg)
+	}
+	err := usagef("config dumps take no app arguments, got %s", strings.Join(quoted, " "))
+	front, rest := cutOurs(args)
+	if len(front) == 0 {
+		return err
+	}
+	name, _, _ := strings.Cut(front[0], "=")
+	hint := name + " goes before the profile's name"
+	if line := reordered(front, argv[:len(argv)-len(args)], rest); line != "" {
+		hint += ": " + line
+	}
+	err.Extra = []string{hint}
+	return err
+}
+
+// cutOurs takes the options of our own, with their values, out of args.
+func cutOurs(args []string) (ours, rest []string) {
+	for len(args) > 0 {
+		n := 1
+		o, _, inline := findOption(args[0])
+		if o == nil || !o.ours {
+			rest = append(rest, args[0])
+		} else {
+			if o.value != "" && !inline {
+				n = min(2, len(args))
+			}
+			ours = append(ours, args[:n]...)
+		}
+		args = args[n:]
+	}
+	return ours, rest
+}
+
+// reordered is the command line with front before the launcher's words and rest
+// behind them, "" where that line is no dump either or needs quotes, which every
+// shell writes in its own way.
+func reordered(front, launcher, rest []string) string {
+	if len(rest) == 0 && len(launcher) > 0 && launcher[len(launcher)-1] == "--" {
+		launcher = launcher[:len(launcher)-1]
+	}
+	words := slices.Concat(front, launcher, rest)
+	cmd, err := Parse(words, func(string) string { return "" })
+	if _, ok := cmd.(Dump); err != nil || !ok {
+		return ""
+	}
+	line := fault.ShellWords(append([]string{"dsh"}, words...)...)
+	if line != "dsh "+strings.Join(words, " ") {
+		return ""
+	}
+	return line
 }
 
 // impliedProfile is the profile of a command line that names none.

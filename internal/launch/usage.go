@@ -21,6 +21,9 @@ type UsageError struct {
 // Error is the one line that the reference prints, "error: " included.
 func (e *UsageError) Error() string { return "error: " + e.Message }
 
+// Hint is Extra as one text, for [fault.Hint].
+func (e *UsageError) Hint() string { return strings.Join(e.Extra, "\n") }
+
 func usagef(format string, args ...any) *UsageError {
 	return &UsageError{Message: fmt.Sprintf(format, args...)}
 }
