@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"strings"
+	"sync"
 )
 
 //go:embed */package.json */cordis.patch.yml schemas/*.json
@@ -51,18 +52,22 @@ func Open(name string) (pkg fs.FS, folder string, ok bool) {
 // name as rows spell it. A plugin without one takes no configuration, or is not
 // of this program. Values with "format": "path" are paths of the file system.
 func Schema(plugin string) (schema []byte, ok bool) {
-	text, err := files.ReadFile("schemas/index.json")
-	if err != nil {
-		return nil, false
-	}
-	var index map[string]string
-	if err := json.Unmarshal(text, &index); err != nil {
-		return nil, false
-	}
-	file, ok := index[plugin]
+	file, ok := index()[plugin]
 	if !ok {
 		return nil, false
 	}
-	schema, err = files.ReadFile("schemas/" + file)
+	schema, err := files.ReadFile("schemas/" + file)
 	return schema, err == nil
 }
+
+// index is the files of the schemas by the names of their plugins.
+var index = sync.OnceValue(func() (index map[string]string) {
+	text, err := files.ReadFile("schemas/index.json")
+	if err == nil {
+		err = json.Unmarshal(text, &index)
+	}
+	if err != nil {
+		panic("bundles: " + err.Error()) // cannot happen: a test reads it
+	}
+	return index
+})

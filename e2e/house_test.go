@@ -23,21 +23,28 @@ func root() string { return filepath.Dir(sourceDir()) }
 
 // mayImport is who may import whom, of our own packages, tests left out.
 var mayImport = map[string][]string{
-	"internal/fault":            {},
-	"internal/staging":          {"internal/fault"},
-	"internal/npmrange":         {},
-	"internal/launch":           {"internal/fault"},
-	"internal/compose":          {"internal/fault"},
-	"internal/profile":          {"internal/fault", "internal/staging", "profiles"},
-	"internal/installation":     {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
-	"internal/install":          {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
-	"internal/install/manifest": {},
-	"internal/install/registry": {"internal/fault", "internal/npmrange", "internal/install/manifest"},
-	"internal/install/store":    {"internal/fault", "internal/staging", "internal/install/manifest"},
-	"internal/stack":            {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile"},
+	"internal/fault":                {},
+	"internal/staging":              {"internal/fault"},
+	"internal/npmrange":             {},
+	"internal/launch":               {"internal/fault"},
+	"internal/compose":              {"internal/compose/jsexpr", "internal/fault"},
+	"internal/compose/jsexpr":       {},
+	"internal/compose/configschema": {"internal/compose"},
+	"internal/check":                {"internal/compose", "internal/compose/configschema", "internal/compose/jsexpr", "internal/fault"},
+	"internal/inspect":              {"internal/check", "internal/compose", "internal/fault", "internal/install/manifest", "internal/installation", "internal/npmrange", "internal/profile", "internal/stack"},
+	"internal/patchedit":            {"internal/compose", "internal/fault"},
+	"internal/trust":                {"internal/fault", "internal/staging"},
+	"internal/profile":              {"internal/fault", "internal/staging", "profiles"},
+	"internal/installation":         {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
+	"internal/install":              {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
+	"internal/install/manifest":     {},
+	"internal/install/registry":     {"internal/fault", "internal/npmrange", "internal/install/manifest"},
+	"internal/install/store":        {"internal/fault", "internal/staging", "internal/install/manifest"},
+	"internal/stack":                {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile", "internal/trust"},
 	"internal/action": {
 		"bundles", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
-		"internal/installation", "internal/profile", "internal/stack", "internal/staging",
+		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
+		"internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit",
 	},
 	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
 	"internal/boot/environ": {},
@@ -46,7 +53,7 @@ var mayImport = map[string][]string{
 	"bundles":               {},
 	"cmd/dsh": {
 		"internal/action", "internal/boot", "internal/fault", "internal/install", "internal/launch",
-		"internal/profile", "internal/staging", "internal/ui",
+		"internal/profile", "internal/stack", "internal/staging", "internal/ui", "internal/check", "internal/compose",
 	},
 	"e2e/npmtest": {},
 }
@@ -108,7 +115,7 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 		// Composition is a function of its arguments.
 		"os":                                {"!internal/compose", "!internal/launch", "!internal/npmrange"},
 		"net/http":                          {"internal/install", "internal/install/registry", "e2e/npmtest"},
-		"gopkg.in/yaml.v3":                  {"internal/compose"},
+		"gopkg.in/yaml.v3":                  {"internal/compose", "internal/patchedit"},
 		"github.com/hashicorp/go-getter/v2": {"internal/install"},
 		"github.com/urfave/cli/v2":          {"cmd/dsh"},
 		"golang.org/x/term":                 {"internal/ui"},
@@ -164,8 +171,9 @@ func TestDirectDependencies(t *testing.T) {
 		"github.com/hashicorp/go-getter/v2",        // archives by address
 		"github.com/klauspost/compress",            // gzip
 		"github.com/rogpeppe/go-internal",          // tests: scripts
-		"github.com/santhosh-tekuri/jsonschema/v6", // tests: row config against its schemas
+		"github.com/santhosh-tekuri/jsonschema/v6", // row config against its schemas
 		"github.com/tailscale/hujson",              // edits of package.json
+		"github.com/tdewolff/parse/v2",             // expressions of layers
 		"github.com/urfave/cli/v2",                 // commands
 		"golang.org/x/sync",                        // errgroup
 		"golang.org/x/sys",                         // renames and locks that package os lacks

@@ -14,7 +14,7 @@ import (
 
 // commands is dsh's own commands.
 func (r *runner) commands() []*cli.Command {
-	return []*cli.Command{r.pluginCommand()}
+	return []*cli.Command{r.pluginCommand(), r.configCommand(), r.trustCommand()}
 }
 
 // own runs one of them.
@@ -35,7 +35,9 @@ func (r *runner) own(ctx context.Context, own launch.Own) int {
 		HideHelpCommand:        true,
 		ExitErrHandler:         func(*cli.Context, error) {},
 		UseShortOptionHandling: true,
-		OnUsageError:           r.badFlag,
+		// A value may hold commas.
+		DisableSliceFlagSeparator: true,
+		OnUsageError:              r.badFlag,
 		Action: func(c *cli.Context) error {
 			name := c.Args().First()
 			return fault.WithHint(fault.Errorf(fault.Other, "this dsh has no command %q", name),

@@ -21,16 +21,17 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/launch"
 	"dsh/internal/profile"
+	"dsh/internal/stack"
 	"dsh/internal/staging"
 	"dsh/internal/ui"
 )
 
 // run is the whole program: argv in, exit code out.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	getenv := lookup(environ)
 	out := &checkedWriter{Writer: stdout}
 	u := ui.New(out, stderr, getenv)
-	code := dispatch(ctx, u, args, environ, getenv)
+	code := dispatch(ctx, &runner{ui: u, args: args, stdin: stdin, environ: environ, getenv: getenv})
 	if out.err != nil {
 		u.JSON = false // there is nobody to read it
 		u.Fail(fmt.Errorf("write the output: %w", out.err))
@@ -53,14 +54,14 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func dispatch(ctx context.Context, u *ui.UI, args, environ []string, getenv func(string) string) int {
-	command, err := launch.Parse(args, getenv)
+func dispatch(ctx context.Context, r *runner) int {
+	u := r.ui
+	command, err := launch.Parse(r.args, r.getenv)
 	if err != nil {
 		return usageError(u, err)
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	r := &runner{ui: u, args: args, environ: environ, getenv: getenv}
 	switch c := command.(type) {
 	case launch.Help:
 		fmt.Fprint(u.Out, launch.HelpText(syntaxOf(r.commands())))
@@ -82,6 +83,7 @@ func dispatch(ctx context.Context, u *ui.UI, args, environ []string, getenv func
 type runner struct {
 	ui      *ui.UI
 	args    []string
+	stdin   io.Reader
 	environ []string
 	getenv  func(string) string
 	// invocation is the command line of one of our own commands, in order.
@@ -195,23 +197,39 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 	}, nil
 }
 
-// target is the profile that a boot or a dump is about, and its patch files.
-func (r *runner) target(l launch.Launch) (action.Env, profile.Name, []string, error) {
+// target is the profile that a boot or a dump is about, and its layers.
+func (r *runner) target(l launch.Launch) (action.Env, action.Layers, error) {
 	env, err := r.env(l.Global)
 	if err != nil {
-		return env, profile.Name{}, nil, err
+		return env, action.Layers{}, err
 	}
 	name, err := profile.ParseName(l.Profile)
 	if err != nil {
-		return env, name, nil, err
+		return env, action.Layers{}, err
 	}
-	patches := make([]string, len(l.Patches))
-	for i, patch := range l.Patches {
-		if patches[i] = filepath.Clean(patch); !filepath.IsAbs(patch) {
-			patches[i] = filepath.Join(env.Dir, patch)
+	patches, err := r.overlays(env.Dir, l.Patches)
+	return env, action.Layers{Name: name, Patches: patches, Sets: l.Sets}, err
+}
+
+// overlays are the patches that --patch options name; "-" is standard input.
+func (r *runner) overlays(dir string, names []string) ([]stack.Overlay, error) {
+	var overlays []stack.Overlay
+	for _, name := range names {
+		if name == "-" {
+			text, err := io.ReadAll(r.stdin)
+			if err != nil {
+				return nil, fmt.Errorf("read patches from standard input: %w", err)
+			}
+			overlays = append(overlays, stack.Overlay{Label: "<stdin>", Dir: dir, Text: append([]byte{}, text...)})
+			continue
 		}
+		file := filepath.Clean(name)
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, name)
+		}
+		overlays = append(overlays, stack.Overlay{Label: file, Dir: filepath.Dir(file)})
 	}
-	return env, name, patches, nil
+	return overlays, nil
 }
 
 // replace does what --from-default-profile asks for, if anything.
@@ -242,13 +260,13 @@ func (r *runner) warnReserved(name profile.Name) {
 }
 
 func (r *runner) boot(ctx context.Context, b launch.Boot) error {
-	env, name, patches, err := r.target(b.Launch)
+	env, layers, err := r.target(b.Launch)
 	if err != nil {
 		return err
 	}
 	err = boot.Run(ctx, boot.Request{
-		Env: env, Environ: r.environ, Name: name, Patches: patches, Args: b.Args,
-		Prepare: func() error { return r.replace(ctx, env, name, b.Launch) },
+		Env: env, Environ: r.environ, Layers: layers, Args: b.Args,
+		Prepare: func() error { return r.replace(ctx, env, layers.Name, b.Launch) },
 	}, boot.Log{Notice: r.ui.Notice, Warn: r.ui.Warn})
 	if missing, ok := errors.AsType[*profile.MissingError](err); ok && slices.Contains(otherTools, missing.Name.String()) {
 		return fault.WithHint(err, "dsh --help lists the commands; packages are added with dsh plugin add")
@@ -261,16 +279,16 @@ func (r *runner) boot(ctx context.Context, b launch.Boot) error {
 var otherTools = []string{"help", "version", "list", "ls", "add", "install", "i", "remove", "rm", "update", "init", "doctor"}
 
 func (r *runner) dump(ctx context.Context, d launch.Dump) error {
-	env, name, patches, err := r.target(d.Launch)
+	env, layers, err := r.target(d.Launch)
 	if err != nil {
 		return err
 	}
-	if err := r.replace(ctx, env, name, d.Launch); err != nil {
+	if err := r.replace(ctx, env, layers.Name, d.Launch); err != nil {
 		return err
 	}
+	layers.BundlesOnly = d.Kind == launch.DefaultConfig
 	composed, err := action.Compose(ctx, env, action.ComposeOptions{
-		Name: name, Patches: patches, BundlesOnly: d.Kind == launch.DefaultConfig,
-		Create: d.Implied && d.Profile == launch.DefaultProfile,
+		Layers: layers, Create: d.Implied && d.Profile == launch.DefaultProfile,
 	})
 	if err != nil {
 		return err
@@ -281,11 +299,14 @@ func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	if d.Kind == launch.ConfigSchema {
 		return r.printSchema(env, composed)
 	}
+	for _, n := range composed.Notes {
+		r.ui.Say("%s", n)
+	}
 	for _, n := range composed.Notices {
 		r.ui.Notice(n)
 	}
 	text := composed.Tree.Dump()
-	return r.ui.Result(map[string]any{"profile": name.String(), "config": string(text)}, func(w io.Writer) {
+	return r.ui.Result(map[string]any{"profile": layers.Name.String(), "config": string(text)}, func(w io.Writer) {
 		w.Write(text)
 	})
 }

@@ -2,18 +2,26 @@ package action
 
 import (
 	"context"
+	"fmt"
 
 	"dsh/internal/compose"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
+	"dsh/internal/trust"
 )
 
-// ComposeOptions say which layers of a profile to compose.
-type ComposeOptions struct {
+// Layers say which layers of a profile to compose.
+type Layers struct {
 	Name        profile.Name
-	Patches     []string // absolute paths of --patch files
+	Patches     []stack.Overlay // of --patch, lowest first
+	Sets        []string        // of --set: ROW.KEY=VALUE
 	BundlesOnly bool
-	Create      bool // make the profile with the base bundle when it is missing
+}
+
+// ComposeOptions say what to compose, for a dump or a start.
+type ComposeOptions struct {
+	Layers
+	Create bool // make the profile with the base bundle when it is missing
 }
 
 // Composed is a profile's tree and what there is to say about it.
@@ -21,6 +29,10 @@ type Composed struct {
 	Profile *profile.Profile
 	Stack   *stack.Stack
 	Tree    *compose.Tree
+	// Rules is where paths stand in the configs of the tree.
+	Rules compose.PathRules
+	// Notes are what a person may want to know though nothing is wrong.
+	Notes []string
 	// Notices are lines in the reference launcher's words: skipped bundles
 	// and skipped patches. Warnings are our own.
 	Notices, Warnings []string
@@ -38,23 +50,51 @@ func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &Composed{Profile: p, Warnings: append(warnings, p.Warnings...)}
+	warnings = append(warnings, p.Warnings...)
 	if err := p.WriteRoot(); err != nil && len(p.Warnings) == 0 { // one cause, one warning
-		c.Warnings = append(c.Warnings, err.Error())
+		warnings = append(warnings, err.Error())
+	}
+	c, err := composeProfile(env, p, opts.Layers, false)
+	if err != nil {
+		return nil, err
+	}
+	c.Warnings = append(warnings, c.Warnings...)
+	return c, nil
+}
+
+// composeProfile composes an opened profile. lenient keeps broken layers of
+// the user as entries of the stack.
+func composeProfile(env Env, p *profile.Profile, layers Layers, lenient bool) (*Composed, error) {
+	c := &Composed{Profile: p, Rules: pathRules(env.Installation)}
+	userHome, err := profile.UserHome(env.Getenv)
+	if err != nil {
+		userHome = "" // then ~ is an ordinary name
 	}
 	c.Stack, err = stack.Open(stack.Options{
 		Home: env.Home, Profile: p, Installation: env.Installation,
-		Patches: opts.Patches, BundlesOnly: opts.BundlesOnly,
+		Overlays: layers.Patches, BundlesOnly: layers.BundlesOnly, Lenient: lenient,
+		Project: &stack.Project{Dir: env.Dir, Trust: trust.Open(env.trustFile())}, UserHome: userHome,
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, skipped := range c.Stack.Skipped {
+	for _, skipped := range c.Stack.Skipped() {
 		c.Notices = append(c.Notices, skipped.String())
 	}
-	c.Tree = compose.Apply(c.Stack.Layers, nil)
+	for _, e := range c.Stack.Entries {
+		if untrusted, ok := e.Err.(*stack.UntrustedError); ok {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%v; %s", untrusted, untrusted.Hint()))
+		}
+	}
+	c.Tree = compose.Apply(c.Stack.Layers, c.Rules)
+	if err := c.set(env, layers.Sets, userHome); err != nil {
+		return nil, err
+	}
 	for _, w := range c.Tree.Warnings {
 		c.Notices = append(c.Notices, w.String())
 	}
 	return c, nil
 }
+
+// trustFile is where trusted directories are recorded.
+func (e Env) trustFile() string { return e.Home.Path("trust.json") }

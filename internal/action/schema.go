@@ -1,6 +1,7 @@
 package action
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -18,11 +19,31 @@ func Schema(env Env, composed *Composed) (compose.Schema, error) {
 	if err != nil {
 		return compose.Schema{}, err
 	}
-	skipped := make([]string, len(composed.Stack.Skipped))
-	for i, s := range composed.Stack.Skipped {
-		skipped[i] = s.String()
+	var skipped []string
+	for _, s := range composed.Stack.Skipped() {
+		skipped = append(skipped, s.String())
 	}
 	return composed.Tree.Schema(composed.Profile.Name.String(), find, skipped), nil
+}
+
+// pathRules is where paths stand in the configs of the plugins whose schemas
+// are known.
+func pathRules(inst installation.Installation) compose.PathRules {
+	if _, harness := inst.Version(); harness {
+		return nil
+	}
+	known := map[string]*compose.PathRule{}
+	return func(plugin string) *compose.PathRule {
+		rule, ok := known[plugin]
+		if !ok {
+			// Most schemas have no paths, and reading one takes its time.
+			if schema, _ := bundles.Schema(plugin); bytes.Contains(schema, []byte(`"path"`)) {
+				rule, _ = compose.NewPathRule(schema) // a test reads all of them
+			}
+			known[plugin] = rule
+		}
+		return rule
+	}
 }
 
 // pluginSchemas is what is known of plugins without running them. The plugins

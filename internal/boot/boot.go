@@ -16,16 +16,14 @@ import (
 	"dsh/internal/boot/environ"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
-	"dsh/internal/profile"
 )
 
 // Request is one start of a profile.
 type Request struct {
 	Env     action.Env
 	Environ []string // the process environment, "NAME=value"
-	Name    profile.Name
-	Patches []string // absolute paths of --patch files
-	Args    []string // the app's, word for word
+	Layers  action.Layers // the profile, and the patches of this run
+	Args    []string      // the app's, word for word
 	// Prepare runs once the environment is known to be right and before the
 	// profile is opened.
 	Prepare func() error
@@ -103,7 +101,7 @@ func Run(ctx context.Context, req Request, log Log) error {
 	if err := req.Prepare(); err != nil {
 		return err
 	}
-	composed, err := action.Compose(ctx, req.Env, action.ComposeOptions{Name: req.Name, Patches: req.Patches})
+	composed, err := action.Compose(ctx, req.Env, action.ComposeOptions{Layers: req.Layers})
 	if err != nil {
 		return err
 	}
@@ -119,7 +117,7 @@ func Run(ctx context.Context, req Request, log Log) error {
 		if err != nil {
 			return err
 		}
-		tree = compose.Apply(append(composed.Stack.Layers, compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off}), nil)
+		tree = compose.Apply(append(composed.Stack.Layers, compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off}), composed.Rules)
 	}
 	return activate(req, tree)
 }
@@ -127,7 +125,7 @@ func Run(ctx context.Context, req Request, log Log) error {
 // activate starts the rows. A row whose plugin is not compiled in stops the
 // start, so that nothing runs half.
 func activate(req Request, tree *compose.Tree) error {
-	e := &UnsupportedError{Profile: req.Name.String(), Args: req.Args}
+	e := &UnsupportedError{Profile: req.Layers.Name.String(), Args: req.Args}
 	for _, row := range tree.Rows {
 		e.collect(row)
 	}

@@ -26,7 +26,7 @@ func request(t *testing.T, name string) Request {
 	}
 	return Request{
 		Env:     action.Env{Home: home, Dir: t.TempDir(), Getenv: os.Getenv, Installation: installation.Embedded()},
-		Name:    parsed,
+		Layers:  action.Layers{Name: parsed},
 		Args:    []string{"--resume", "a b"},
 		Prepare: func() error { return nil },
 	}
@@ -119,11 +119,11 @@ func TestRowsInGroups(t *testing.T) {
 func TestNothingToStart(t *testing.T) {
 	req := request(t, "custom")
 	req.Prepare = func() error {
-		_, err := profile.OpenOrCreate(req.Env.Home, req.Name)
+		_, err := profile.OpenOrCreate(req.Env.Home, req.Layers.Name)
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(req.Env.Home.ProfileDir(req.Name), "package.json"), []byte("{}"), 0o644)
+		return os.WriteFile(filepath.Join(req.Env.Home.ProfileDir(req.Layers.Name), "package.json"), []byte("{}"), 0o644)
 	}
 	if err := start(t, req); err == nil || !strings.Contains(err.Error(), "nothing to start") {
 		t.Errorf("got %v", err)

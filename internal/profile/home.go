@@ -25,7 +25,7 @@ func ResolveHome(explicit string, getenv func(string) string) (Home, error) {
 		}
 	}
 	if rest, tilde := cutTilde(chosen); tilde {
-		user, err := userHome(getenv)
+		user, err := UserHome(getenv)
 		if err != nil {
 			return Home{}, fmt.Errorf("finding the dsh home %q: %w", chosen, err)
 		}
@@ -50,7 +50,8 @@ func cutTilde(path string) (rest string, ok bool) {
 	return "", false
 }
 
-func userHome(getenv func(string) string) (string, error) {
+// UserHome is the home directory of the user.
+func UserHome(getenv func(string) string) (string, error) {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
 		name = "USERPROFILE"

@@ -18,6 +18,7 @@ type Manifest struct {
 	text    []byte // the file without its byte-order mark; hujson's values alias it
 	root    hujson.Value
 	bundles []string
+	off     []disabled
 	reload  PatchReload
 	deps    map[DependencyKind][]Dependency
 }
@@ -166,6 +167,9 @@ func (m *Manifest) read() error {
 			}
 			m.bundles = append(m.bundles, literal(element))
 		}
+	}
+	if err := m.readDisabled(profile); err != nil {
+		return err
 	}
 	if value, ok := find(profile, "patchReload"); ok {
 		switch literal(value) {

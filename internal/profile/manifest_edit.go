@@ -46,8 +46,10 @@ func (m *Manifest) SetDependency(kind DependencyKind, name, spec string) {
 // RemoveDependency takes name out of every section and reports whether it was
 // in one. An emptied devDependencies or optionalDependencies goes as well,
 // unless the file has another section of that name, which would count then;
-// dependencies stays, since a new profile has it.
+// dependencies stays, since a new profile has it. A package that is gone is not
+// remembered as switched off.
 func (m *Manifest) RemoveDependency(name string) bool {
+	m.keepDisabled(func(disabled string) bool { return disabled != name })
 	found := false
 	for _, kind := range dependencyKinds {
 		found = m.removeFrom(kind, name) || found
@@ -56,26 +58,36 @@ func (m *Manifest) RemoveDependency(name string) bool {
 }
 
 // SetBundles makes names the list dsh.profile.bundles, and the sections that
-// hold it where they are missing.
+// hold it where they are missing. A listed bundle is no longer switched off.
 func (m *Manifest) SetBundles(names []string) {
+	m.keepDisabled(func(name string) bool { return !slices.Contains(names, name) })
 	if slices.Equal(names, m.bundles) {
 		return
 	}
-	m.ensureObject(m.root, len(members(m.root)), "dsh")
-	dsh, _ := find(m.root, "dsh")
-	m.ensureObject(dsh, len(members(dsh)), "profile")
-	dsh, _ = find(m.root, "dsh")
-	profile, _ := find(dsh, "profile")
+	profile := m.ensureProfile()
 	switch i := indexOf(members(profile), "bundles"); {
 	case i < 0:
 		m.insert(profile, 0, "bundles", "[]")
 	case members(profile)[i].Value.Value.Kind() == 'n':
 		m.replace(members(profile)[i].Value, "[]")
 	}
-	dsh, _ = find(m.root, "dsh")
-	profile, _ = find(dsh, "profile")
-	list, _ := find(profile, "bundles")
+	list, _ := find(m.profileSection(), "bundles")
 	m.replace(list, m.stringList(list, names))
+}
+
+// profileSection is dsh.profile.
+func (m *Manifest) profileSection() hujson.Value {
+	dsh, _ := find(m.root, "dsh")
+	profile, _ := find(dsh, "profile")
+	return profile
+}
+
+// ensureProfile is dsh.profile, made where it is missing.
+func (m *Manifest) ensureProfile() hujson.Value {
+	m.ensureObject(m.root, len(members(m.root)), "dsh")
+	dsh, _ := find(m.root, "dsh")
+	m.ensureObject(dsh, len(members(dsh)), "profile")
+	return m.profileSection()
 }
 
 func (m *Manifest) removeFrom(kind DependencyKind, name string) bool {

@@ -88,7 +88,7 @@ func TestOrderOfLayers(t *testing.T) {
 	bundleFiles(files, "one", fmt.Sprintf(oneRow, "a"))
 	bundleFiles(files, "@s/two", fmt.Sprintf(oneRow, "b"))
 	opts := world(t, `["@s/two","one","one"]`, files)
-	opts.Patches = []string{opts.Home.Path("over.yml")}
+	opts.Overlays = []Overlay{{Label: opts.Home.Path("over.yml"), Dir: opts.Home.Dir()}}
 	s, err := Open(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -113,8 +113,8 @@ func TestTheInstallationComesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Bundles) != 1 || !s.Bundles[0].InBox {
-		t.Errorf("got %+v", s.Bundles)
+	if len(s.Entries) != 1 || !s.Entries[0].InBox {
+		t.Errorf("got %+v", s.Entries)
 	}
 }
 
@@ -152,10 +152,10 @@ func TestBrokenBundlesAreSkipped(t *testing.T) {
 		`skipping profile bundle "no-file": failed to read patches `,
 		`skipping profile bundle "tab": failed to parse patches `,
 	}
-	if len(s.Skipped) != len(want) {
-		t.Fatalf("skipped %v", s.Skipped)
+	if len(s.Skipped()) != len(want) {
+		t.Fatalf("skipped %v", s.Skipped())
 	}
-	for i, skipped := range s.Skipped {
+	for i, skipped := range s.Skipped() {
 		if !strings.HasPrefix(skipped.String(), want[i]) {
 			t.Errorf("got  %s\nwant %s", skipped, want[i])
 		}
@@ -174,7 +174,7 @@ func TestBrokenUserLayersAreFatal(t *testing.T) {
 		}
 	}
 	opts := world(t, "[]", map[string]string{})
-	opts.Patches = []string{opts.Home.Path("gone.yml")}
+	opts.Overlays = []Overlay{{Label: opts.Home.Path("gone.yml"), Dir: opts.Home.Dir()}}
 	if _, err := Open(opts); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "failed to read overlay ") {
 		t.Errorf("a --patch file that is not there: %v", err)
 	}
@@ -213,8 +213,8 @@ func TestCompatibility(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := len(s.Skipped) == 0; got != c.fits {
-				t.Errorf("fits: %v, skipped: %v", got, s.Skipped)
+			if got := len(s.Skipped()) == 0; got != c.fits {
+				t.Errorf("fits: %v, skipped: %v", got, s.Skipped())
 			}
 		})
 	}

@@ -30,7 +30,8 @@ type UI struct {
 	JSON     bool // results and errors are one JSON document on Out
 
 	errTerminal bool
-	colour      bool
+	colour      bool // on Err
+	outColour   bool
 	warnings    []string // kept for the JSON document
 }
 
@@ -39,6 +40,7 @@ func New(stdout, stderr io.Writer, getenv func(string) string) *UI {
 	u := &UI{Out: stdout, Err: stderr, errTerminal: isTerminal(stderr)}
 	u.errTerminal = u.errTerminal && getenv("TERM") != "dumb"
 	u.colour = u.errTerminal && getenv("NO_COLOR") == ""
+	u.outColour = isTerminal(stdout) && getenv("TERM") != "dumb" && getenv("NO_COLOR") == ""
 	return u
 }
 
@@ -47,11 +49,32 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Colours of output.
 const (
 	yellow = "\x1b[33m"
 	red    = "\x1b[31m"
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
 	reset  = "\x1b[0m"
 )
+
+// Red, Yellow, Bold and Dim are text for standard output, coloured where that
+// is a terminal which shows colours.
+func (u *UI) Red(text string) string    { return u.paintOut(red, text) }
+func (u *UI) Yellow(text string) string { return u.paintOut(yellow, text) }
+func (u *UI) Bold(text string) string   { return u.paintOut(bold, text) }
+func (u *UI) Dim(text string) string    { return u.paintOut(dim, text) }
+
+func (u *UI) paintOut(colour, text string) string {
+	if !u.outColour {
+		return text
+	}
+	return colour + text + reset
+}
+
+// Clean is text from files and packages, made fit for a terminal: control
+// characters are visible and do nothing.
+func Clean(text string) string { return clean(text) }
 
 func (u *UI) paint(colour, text string) string {
 	if !u.colour {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"dsh/internal/action"
+	"dsh/internal/fault"
+	"dsh/internal/profile"
+)
+
+// configCommand is `dsh config`: what a profile composes to, why, and how to
+// change it. Nothing is booted and nothing is fetched.
+func (r *runner) configCommand() *cli.Command {
+	c := &cli.Command{
+		Name:      "config",
+		Usage:     "explain, check and change what a profile composes to",
+		ArgsUsage: " ",
+		Description: "ROW is the id of a row and ROW.KEY a place in its config; ROW:KEY is a key of the row\n" +
+			"itself, as in web:disabled. Put a name that has a dot in quotes. Values under keys that\n" +
+			"are named like secrets are hidden; --show-secrets shows them. --json prints one JSON\n" +
+			"document.",
+		Flags:           []cli.Flag{profileFlag()},
+		HideHelpCommand: true,
+		OnUsageError:    r.badFlag,
+		Action:          r.otherConfigVerb,
+	}
+	c.Subcommands = append(c.Subcommands, r.configShowVerbs()...)
+	c.Subcommands = append(c.Subcommands, r.configCheckVerbs()...)
+	c.Subcommands = append(c.Subcommands, r.configEditVerbs()...)
+	c.Subcommands = append(c.Subcommands, r.configCompatVerb())
+	return c
+}
+
+// layerFlags are the flags of verbs that compose the layers of a run.
+func layerFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "patch", Usage: "a patch file on top of the profile's layers, - for standard input (repeatable)"},
+		&cli.StringSliceFlag{Name: "set", Usage: "one value on top of everything: ROW.KEY=VALUE (repeatable)"},
+		showSecretsFlag(),
+	}
+}
+
+func showSecretsFlag() cli.Flag {
+	return &cli.BoolFlag{DisableDefaultText: true, Name: "show-secrets", Usage: "show the values of keys that are named like secrets"}
+}
+
+// configVerb is one verb of `dsh config`.
+func (r *runner) configVerb(name, usage, args string, do func(*configRun) error, flags ...cli.Flag) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: args, Flags: append(flags, profileFlag()),
+		HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag,
+		Action: func(c *cli.Context) error {
+			run, err := r.configRun(c)
+			if err != nil {
+				return err
+			}
+			return ended(run.ctx, do(run))
+		},
+	}
+}
+
+// configRun is one verb of `dsh config` under way.
+type configRun struct {
+	*runner
+	cli    *cli.Context
+	ctx    context.Context
+	env    action.Env
+	layers action.Layers
+}
+
+func (r *runner) configRun(c *cli.Context) (*configRun, error) {
+	env, err := r.env(r.invocation.Global)
+	if err != nil {
+		return nil, err
+	}
+	name, err := profile.ParseName(r.invocation.Profile)
+	if err != nil {
+		return nil, err
+	}
+	run := &configRun{runner: r, cli: c, ctx: c.Context, env: env}
+	run.layers = action.Layers{Name: name, Sets: c.StringSlice("set")}
+	run.layers.Patches, err = r.overlays(env.Dir, c.StringSlice("patch"))
+	return run, err
+}
+
+// showSecrets says whether values are shown that look like secrets.
+func (c *configRun) showSecrets() bool { return c.cli.Bool("show-secrets") }
+
+// otherConfigVerb refuses what is no verb.
+func (r *runner) otherConfigVerb(c *cli.Context) error {
+	names := make([]string, len(c.Command.Subcommands))
+	for i, verb := range c.Command.Subcommands {
+		names[i] = verb.Name
+	}
+	list := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	if !c.Args().Present() {
+		return fault.WithHint(fault.Errorf(fault.Other, "config needs a verb: %s", list), "dsh config check looks for mistakes, dsh config explain shows the rows")
+	}
+	err := fault.Errorf(fault.Other, "dsh config has no verb %q; it knows %s", c.Args().First(), list)
+	if meant := r.closestVerb(c, c.Args().First()); meant != "" {
+		return fault.WithHint(err, "did you mean: dsh config %s", fault.ShellWords(append([]string{meant}, c.Args().Tail()...)...))
+	}
+	return err
+}

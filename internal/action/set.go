@@ -1,0 +1,95 @@
+package action
+
+import (
+	"fmt"
+	"strings"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+)
+
+// set lays the values of --set over the tree, in order.
+func (c *Composed) set(env Env, sets []string, userHome string) error {
+	if len(sets) == 0 {
+		return nil
+	}
+	layer := compose.Layer{Label: "--set", Kind: compose.SetLayer}
+	src := compose.Source{File: "--set", Dir: env.Dir, Kind: compose.SetLayer, UserHome: userHome}
+	below := c.Stack.Layers
+	for i, text := range sets {
+		patch, err := c.assignment(src, text)
+		if err != nil {
+			return fault.WithClass(fault.Composition, fmt.Errorf("--set %s: %w", text, err))
+		}
+		layer.Patches = append(layer.Patches, compose.Patch{Map: patch, Source: &src, Entry: i})
+		c.Stack.Layers = append(below[:len(below):len(below)], layer)
+		c.Tree = compose.Apply(c.Stack.Layers, c.Rules)
+	}
+	return nil
+}
+
+// assignment is the patch for one ROW.KEY=VALUE over the tree as it is.
+func (c *Composed) assignment(src compose.Source, text string) (*compose.Map, error) {
+	place, value, err := compose.CutAssignment(text)
+	if err != nil {
+		return nil, err
+	}
+	target, err := findTarget(c.Tree, place)
+	if err != nil {
+		return nil, err
+	}
+	v, err := compose.ParseValue(src, []byte(value))
+	if err != nil {
+		return nil, err
+	}
+	id, _ := target.Row.Get("id")
+	patch := &compose.Map{}
+	patch.Set("id", id)
+	switch {
+	case target.RowKey != "":
+		old, _ := target.Row.Get(target.RowKey)
+		changed, _, err := compose.Restate(old, target.Path, v, false)
+		if err != nil {
+			return nil, err
+		}
+		patch.Set(target.RowKey, changed)
+	case len(target.Path) == 0:
+		return nil, fault.WithHint(fmt.Errorf("%s is a whole row", target.ID), "name a key of its config: --set %s.KEY=VALUE", target.ID)
+	default:
+		config, _ := target.Row.Get("config")
+		changed, copied, err := compose.Restate(config, target.Path, v, false)
+		if err != nil {
+			return nil, err
+		}
+		patch.Set("config", changed)
+		if len(copied) > 0 {
+			c.Notes = append(c.Notes, fmt.Sprintf("--set %s restates the rest of the config of %s as it is: %s", place, target.ID, keyList(copied)))
+		}
+	}
+	return patch, nil
+}
+
+// findTarget is the place that text names, in a row that is there.
+func findTarget(tree *compose.Tree, text string) (compose.Target, error) {
+	target, err := compose.ParseTarget(text, tree.FindText)
+	if err != nil {
+		return target, err
+	}
+	if target.Row == nil {
+		err := fault.Errorf(fault.Composition, "there is no row %q", target.ID)
+		if meant := compose.Closest(target.ID, tree.IDs()); meant != "" {
+			return target, fault.WithHint(err, "did you mean %s?", meant)
+		}
+		return target, fault.WithHint(err, "dsh config explain lists the rows")
+	}
+	return target, nil
+}
+
+// keyList is paths of keys for people.
+func keyList(paths [][]string) string {
+	texts := make([]string, len(paths))
+	for i, path := range paths {
+		texts[i] = compose.PathText(path)
+	}
+	return strings.Join(texts, ", ")
+}
