@@ -16,16 +16,16 @@ type PlaceError struct {
 func (e *PlaceError) Error() string {
 	at := "the config"
 	if e.At > 0 {
-		at = pathText(e.Path[:e.At])
+		at = PathText(e.Path[:e.At])
 	}
 	if e.At == len(e.Path) {
 		return fmt.Sprintf("%s is %s", at, e.There)
 	}
-	return fmt.Sprintf("finding %s: %s is %s", pathText(e.Path), at, e.There)
+	return fmt.Sprintf("finding %s: %s is %s", PathText(e.Path), at, e.There)
 }
 
-// pathText is a path in a config as people write it in a [Target].
-func pathText(path []string) string {
+// PathText is a path in a config as people write it in a [Target].
+func PathText(path []string) string {
 	var b strings.Builder
 	for i, key := range path {
 		if i > 0 {
