@@ -92,8 +92,8 @@ func CutAssignment(text string) (target, value string, err error) {
 }
 
 // String is the target as [ParseTarget] reads it, with quotes where they may
-// be needed. It reads back as the same target unless another row has an id that
-// is this one with keys behind it.
+// be needed. With a row it reads back as the same target, unless another row has
+// an id that is this one with keys behind it.
 func (t Target) String() string {
 	var b strings.Builder
 	writePart(&b, t.ID)
