@@ -14,10 +14,12 @@ import (
 func testCommands(ran *result) []*cli.Command {
 	action := func(c *cli.Context) error {
 		*ran = result{Command: c.Command.Name, Profile: c.String("profile"), Registry: c.String("registry"), Dev: c.Bool("save-dev"),
-			Root: c.Bool("workspace-root"), Verbose: c.Bool("verbose"), Args: c.Args().Slice()}
+			Root: c.Bool("workspace-root"), Verbose: c.Bool("verbose"), List: c.Bool("list"), Home: c.Bool("home"),
+			Sets: c.StringSlice("set"), Patches: c.StringSlice("patch"), Args: c.Args().Slice()}
 		return nil
 	}
 	profile := func() cli.Flag { return &cli.StringFlag{Name: "profile"} }
+	home := func() cli.Flag { return &cli.BoolFlag{Name: "home", Aliases: []string{"H"}} }
 	verb := func(name string, aliases ...string) *cli.Command {
 		return &cli.Command{Name: name, Aliases: aliases, Action: action, HideHelpCommand: true, UseShortOptionHandling: true, Flags: []cli.Flag{
 			profile(),
@@ -30,9 +32,17 @@ func testCommands(ran *result) []*cli.Command {
 		{Name: "plugin", Action: action, HideHelpCommand: true, Flags: []cli.Flag{profile(), &cli.BoolFlag{Name: "verbose"}},
 			Subcommands: []*cli.Command{verb("add", "a"), verb("remove", "rm")}},
 		{Name: "store", Action: action, HideHelpCommand: true},
-		{Name: "config", Action: action, HideHelpCommand: true, Subcommands: []*cli.Command{
-			{Name: "set", HideHelpCommand: true, Subcommands: []*cli.Command{verb("deep")}},
+		{Name: "profile", Action: action, HideHelpCommand: true, Subcommands: []*cli.Command{
+			{Name: "copy", HideHelpCommand: true, Subcommands: []*cli.Command{verb("deep")}},
 		}},
+		{Name: "config", Action: action, HideHelpCommand: true, Flags: []cli.Flag{profile()}, Subcommands: []*cli.Command{
+			{Name: "dump", Aliases: []string{"show"}, Action: action, HideHelpCommand: true, Flags: []cli.Flag{
+				profile(), &cli.StringSliceFlag{Name: "set"}, &cli.StringSliceFlag{Name: "patch"}, &cli.BoolFlag{Name: "json"}}},
+			{Name: "set", Action: action, HideHelpCommand: true, Flags: []cli.Flag{profile(), home()}},
+			{Name: "unset", Aliases: []string{"rm"}, Action: action, HideHelpCommand: true, Flags: []cli.Flag{profile(), home()}},
+		}},
+		{Name: "trust", Action: action, HideHelpCommand: true, UseShortOptionHandling: true, Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "list", Aliases: []string{"l"}}, &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}}}},
 	}
 }
 
@@ -42,6 +52,8 @@ type result struct {
 	Profile, Registry string
 	Dev, Root         bool
 	Verbose           bool
+	List, Home        bool
+	Sets, Patches     []string
 	Args              []string
 }
 
@@ -57,6 +69,18 @@ func syntaxOf(commands []*cli.Command) []Syntax {
 		list = append(list, s)
 	}
 	return list
+}
+
+// runCLI gives words in order to the commands.
+func runCLI(args []string) (result, error) {
+	var got result
+	app := cli.NewApp()
+	app.Commands = testCommands(&got)
+	app.Writer, app.ErrWriter = io.Discard, io.Discard
+	app.DisableSliceFlagSeparator = true
+	app.ExitErrHandler = func(*cli.Context, error) {}
+	err := app.Run(append([]string{"dsh"}, args...))
+	return got, err
 }
 
 var testSyntax = syntaxOf(testCommands(nil))
@@ -95,7 +119,7 @@ func TestArrangeForCLI(t *testing.T) {
 
 		// A flag of the command above goes there, wherever it stands.
 		{[]string{"plugin", "add", "x", "--verbose", "-D"}, result{Command: "add", Dev: true, Verbose: true, Args: []string{"x"}}},
-		{[]string{"config", "set", "deep", "x", "--profile", "y", "-D"}, result{Command: "deep", Profile: "y", Dev: true, Args: []string{"x"}}},
+		{[]string{"profile", "copy", "deep", "x", "--profile", "y", "-D"}, result{Command: "deep", Profile: "y", Dev: true, Args: []string{"x"}}},
 
 		// "--" ends the flags.
 		{[]string{"plugin", "add", "--", "x", "-D"}, result{Command: "add", Args: []string{"x", "-D"}}},
@@ -110,6 +134,39 @@ func TestArrangeForCLI(t *testing.T) {
 		{[]string{"plugin", "--profile", "x", "dlx", "foo", "--bar", "--profile", "y", "--", "-z"},
 			result{Command: "plugin", Profile: "x", Args: []string{"dlx", "foo", "--bar", "--profile", "y", "--", "-z"}}},
 		{[]string{"store", "x"}, result{Command: "store", Args: []string{"x"}}},
+		{[]string{"plugin", "-5", "--bar"}, result{Command: "plugin", Args: []string{"-5", "--bar"}}},
+
+		// A command with arguments and no verbs.
+		{[]string{"trust"}, result{Command: "trust"}},
+		{[]string{"trust", "set", "--list"}, result{Command: "trust", List: true, Args: []string{"set"}}},
+		{[]string{"trust", "-l", "dir"}, result{Command: "trust", List: true, Args: []string{"dir"}}},
+		{[]string{"trust", "dir", "-vl"}, result{Command: "trust", List: true, Verbose: true, Args: []string{"dir"}}},
+		{[]string{"trust", "-v", "--", "-l"}, result{Command: "trust", Verbose: true, Args: []string{"-l"}}},
+		{[]string{"trust", "dir", "--", "trust"}, result{Command: "trust", Args: []string{"dir", "trust"}}},
+
+		// A command with verbs and none of them given.
+		{[]string{"config"}, result{Command: "config"}},
+		{[]string{"config", "--profile", "x"}, result{Command: "config", Profile: "x"}},
+		{[]string{"config", "bogus", "--home"}, result{Command: "config", Args: []string{"bogus", "--home"}}},
+		{[]string{"config", "--", "bogus", "--home"}, result{Command: "config", Args: []string{"bogus", "--home"}}},
+
+		// Values of a --set may be anything with an "=".
+		{[]string{"config", "dump", "--set", "a.b=1", "row", "--set=c.d=x=y"}, result{Command: "dump", Sets: []string{"a.b=1", "c.d=x=y"}, Args: []string{"row"}}},
+		{[]string{"config", "--set", "a.b=[1, 2]", "show"}, result{Command: "dump", Sets: []string{"a.b=[1, 2]"}}},
+		{[]string{"config", "dump", "-set", "--a=1", "--set", "-b=-1"}, result{Command: "dump", Sets: []string{"--a=1", "-b=-1"}}},
+		{[]string{"--set", "a.b=1", "config", "dump"}, result{Command: "dump", Sets: []string{"a.b=1"}}},
+		{[]string{"--set=a.b=1", "--json", "--set", "a.b=2", "config", "--set", "a.b=3", "dump", "row", "--set", "a.b=4"},
+			result{Command: "dump", Sets: []string{"a.b=1", "a.b=2", "a.b=3", "a.b=4"}, Args: []string{"row"}}},
+		{[]string{"config", "dump", "--", "--set"}, result{Command: "dump", Args: []string{"--set"}}},
+		{[]string{"config", "dump", "--patch", "-", "row", "--patch=a.yml"}, result{Command: "dump", Patches: []string{"-", "a.yml"}, Args: []string{"row"}}},
+
+		// A negative number is an argument, and a value like any other word.
+		{[]string{"config", "set", "row.n", "-5"}, result{Command: "set", Args: []string{"row.n", "-5"}}},
+		{[]string{"config", "set", "row.n", "-.5e-3", "--home"}, result{Command: "set", Home: true, Args: []string{"row.n", "-.5e-3"}}},
+		{[]string{"config", "set", "-H", "row.n", "-.inf"}, result{Command: "set", Home: true, Args: []string{"row.n", "-.inf"}}},
+		{[]string{"config", "set", "row.n", "--profile", "-5", "-0x1F"}, result{Command: "set", Profile: "-5", Args: []string{"row.n", "-0x1F"}}},
+		{[]string{"config", "set", "row.n", "--", "-5", "--home"}, result{Command: "set", Args: []string{"row.n", "-5", "--home"}}},
+		{[]string{"trust", "-1"}, result{Command: "trust", Args: []string{"-1"}}},
 	}
 	for _, tt := range tests {
 		inv, err := arrange(t, tt.args...)
@@ -117,12 +174,8 @@ func TestArrangeForCLI(t *testing.T) {
 			t.Errorf("%q: %v", tt.args, err)
 			continue
 		}
-		var got result
-		app := cli.NewApp()
-		app.Commands = testCommands(&got)
-		app.Writer, app.ErrWriter = io.Discard, io.Discard
-		app.ExitErrHandler = func(*cli.Context, error) {}
-		if err := app.Run(append([]string{"dsh"}, inv.Args...)); err != nil {
+		got, err := runCLI(inv.Args)
+		if err != nil {
 			t.Errorf("%q became %q: %v", tt.args, inv.Args, err)
 			continue
 		}
@@ -141,6 +194,11 @@ func TestArrangeUnknownFlagsStayInFront(t *testing.T) {
 		{[]string{"plugin", "--bogus=1", "add", "x"}, []string{"plugin", "add", "--bogus=1", "x"}},
 		{[]string{"store", "x", "--profile", "y"}, []string{"store", "--profile", "x", "y"}},
 		{[]string{"catalog", "x", "--profile", "y"}, []string{"catalog", "x", "--profile", "y"}},
+		{[]string{"trust", "x", "-lq"}, []string{"trust", "-lq", "x"}},
+		{[]string{"config", "unset", "x", "-set", "a=1"}, []string{"config", "unset", "-set", "x", "a=1"}},
+		{[]string{"config", "set", "row.n", "-5x"}, []string{"config", "set", "-5x", "row.n"}},
+		{[]string{"config", "set", "row.n", "-inf"}, []string{"config", "set", "-inf", "row.n"}},
+		{[]string{"config", "set", "row.n", "--5"}, []string{"config", "set", "--5", "row.n"}},
 	}
 	for _, tt := range tests {
 		inv, err := arrange(t, tt.args...)
@@ -166,8 +224,11 @@ func TestArrangeProfile(t *testing.T) {
 		{[]string{"plugin", "--profile", "mine", "add", "x"}, "mine", false},
 		{[]string{"plugin", "add", "--", "--profile=y"}, "mine", true},
 		{[]string{"store", "ls"}, "", false},
-		{[]string{"config", "set", "deep"}, "mine", true},
-		{[]string{"config", "set"}, "", false},
+		{[]string{"profile", "copy", "deep"}, "mine", true},
+		{[]string{"profile", "copy"}, "", false},
+		{[]string{"config"}, "mine", true},
+		{[]string{"config", "--profile=y", "set", "row.n", "-5"}, "y", false},
+		{[]string{"trust", "y"}, "", false},
 	}
 	for _, tt := range tests {
 		inv, err := arrange(t, tt.args...)
@@ -197,6 +258,13 @@ func TestArrangeGlobalOptionsAnywhere(t *testing.T) {
 		{[]string{"plugin", "add", "x", "--installation=d", "-D"}, Global{Installation: "d"}, []string{"plugin", "add", "-D", "x"}},
 		{[]string{"plugin", "add", "--", "--json"}, Global{}, []string{"plugin", "add", "--", "--json"}},
 		{[]string{"plugin", "dlx", "--json"}, Global{}, []string{"plugin", "--", "dlx", "--json"}},
+
+		// One that the verb declares is the verb's.
+		{[]string{"config", "dump", "--json"}, Global{}, []string{"config", "dump", "--json"}},
+		{[]string{"--json", "config", "--json", "dump"}, Global{JSON: true}, []string{"config", "dump", "--json"}},
+		{[]string{"config", "--json", "unset", "x"}, Global{JSON: true}, []string{"config", "unset", "x"}},
+		{[]string{"config", "unset", "x", "--json"}, Global{JSON: true}, []string{"config", "unset", "x"}},
+		{[]string{"--set", "a=1", "--installation=d", "config", "dump"}, Global{Installation: "d"}, []string{"config", "dump", "--set", "a=1"}},
 	}
 	for _, tt := range tests {
 		inv, err := arrange(t, tt.args...)
@@ -212,9 +280,10 @@ func TestArrangeGlobalOptionsAnywhere(t *testing.T) {
 
 func TestArrangeErrors(t *testing.T) {
 	const (
-		onceY   = "error: option '--profile <name>' argument 'y' is invalid. select a profile only once"
-		desktop = `error: profile "desktop" is managed exclusively by the Electron application`
-		noVerb  = "error: plugin needs pnpm arguments to forward (e.g. add <package>)"
+		onceY    = "error: option '--profile <name>' argument 'y' is invalid. select a profile only once"
+		desktop  = `error: profile "desktop" is managed exclusively by the Electron application`
+		needsSet = "error: --set needs ROW.KEY=VALUE"
+		noVerb   = "error: plugin needs pnpm arguments to forward (e.g. add <package>)"
 	)
 	tests := []struct {
 		args []string
@@ -241,6 +310,31 @@ func TestArrangeErrors(t *testing.T) {
 		{[]string{"plugin", "add", "--installation"}, "error: option '--installation <dir>' argument missing"},
 		{[]string{"--installation=a", "plugin", "add", "--installation", "b"}, "error: option '--installation <dir>' argument 'b' is invalid. select an installation only once"},
 		{[]string{"plugin", "add", "--json=no"}, `error: option '--json' takes no value, got "no"`},
+		{[]string{"config", "--json=no", "unset"}, `error: option '--json' takes no value, got "no"`},
+
+		// Who does not declare --set refuses it, wherever it stands.
+		{[]string{"--set", "a.b=1", "plugin", "add", "x"}, "error: plugin add takes no --set"},
+		{[]string{"plugin", "a", "x", "--set", "a.b=1"}, "error: plugin add takes no --set"},
+		{[]string{"plugin", "--set=a.b=1", "dlx", "x"}, "error: plugin takes no --set"},
+		{[]string{"plugin", "--set=a.b=1"}, "error: plugin takes no --set"},
+		{[]string{"--set", "a.b=1", "trust", "x"}, "error: trust takes no --set"},
+		{[]string{"--set", "a.b=1", "config"}, "error: config takes no --set"},
+		{[]string{"config", "--set", "a.b=1", "rm", "x"}, "error: config unset takes no --set"},
+		{[]string{"config", "set", "x", "--set", "a.b=1", "y"}, "error: config set takes no --set"},
+
+		// The rules of the launcher's options hold for flags of the same name.
+		{[]string{"config", "dump", "--set"}, "error: option '--set <row.key=value>' argument missing"},
+		{[]string{"config", "dump", "--set="}, needsSet},
+		{[]string{"config", "dump", "--set", "a.b"}, needsSet},
+		{[]string{"config", "dump", "-set", "a.b"}, needsSet},
+		{[]string{"plugin", "add", "x", "--set", "a.b"}, needsSet},
+		{[]string{"config", "dump", "--patch"}, "error: option '--patch <path>' argument missing"},
+		{[]string{"config", "dump", "--patch="}, "error: --patch needs a path"},
+		{[]string{"config", "--patch", "-", "dump", "--patch=-"}, "error: --patch - can be given only once"},
+
+		// Behind a "--" nothing is a verb.
+		{[]string{"config", "--", "set", "x", "-5"}, `error: config needs its verb before the "--"`},
+		{[]string{"profile", "copy", "--", "deep"}, `error: profile copy needs its verb before the "--"`},
 	}
 	for _, tt := range tests {
 		inv, err := arrange(t, tt.args...)
@@ -258,6 +352,7 @@ func TestArrangeErrors(t *testing.T) {
 func TestArrangeLetsHelpThrough(t *testing.T) {
 	for _, args := range [][]string{
 		{"plugin", "--help"}, {"plugin", "-h"}, {"plugin", "--profile=", "-h"}, {"plugin", "--profile=desktop", "add", "--help"}, {"plugin", "add", "x", "-h"},
+		{"--set", "a.b=1", "plugin", "add", "-h"}, {"config", "--help", "--", "set"}, {"config", "dump", "--patch=", "-h"}, {"trust", "-h"},
 	} {
 		inv, err := arrange(t, args...)
 		if err != nil {

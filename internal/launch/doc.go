@@ -15,6 +15,7 @@
 // understands means the same here.
 //
 // Arguments of our own commands are different: there a flag counts wherever it
-// stands, and a negative number is no flag. Which flags take values is known to the program that defines the
-// commands, so it passes a [Syntax] to [Own.Arrange].
+// stands, and a negative number is no flag. Which flags take values is known to
+// the program that defines the commands, so it passes a [Syntax] to
+// [Own.Arrange].
 package launch

@@ -239,7 +239,22 @@ func TestParseOwnOptions(t *testing.T) {
 			Boot{Launch: Launch{Profile: "web", Patches: []string{"a"}, Global: d}}},
 		{[]string{"--dump-config", "--installation", "d"}, Dump{Launch{Profile: "default", Implied: true, Global: d}, Config}},
 
+		{[]string{"--set", "a.b=1", "web"}, Boot{Launch: Launch{Profile: "web", Sets: []string{"a.b=1"}}}},
+		{[]string{"--set=a.b=x=y", "--json", "--set", "c=", "--profile", "web", "t"},
+			Boot{Launch: Launch{Profile: "web", Sets: []string{"a.b=x=y", "c="}, Global: Global{JSON: true}}, Args: []string{"t"}}},
+		{[]string{"--set", "--json=1", "web"}, Boot{Launch: Launch{Profile: "web", Sets: []string{"--json=1"}}}},
+		{[]string{"--patch", "-", "--set", "a.b=2", "--profile", "web", "--patch=a"},
+			Boot{Launch: Launch{Profile: "web", Patches: []string{"-", "a"}, Sets: []string{"a.b=2"}}}},
+		{[]string{"--set", "a.b=1", "web", "--dump-config"}, Dump{Launch{Profile: "web", Sets: []string{"a.b=1"}}, Config}},
+		{[]string{"--dump-config-schema", "--set", "a.b=1"}, Dump{Launch{Profile: "default", Implied: true, Sets: []string{"a.b=1"}}, ConfigSchema}},
+		{[]string{"--set", "a.b=1", "--from-default-profile", "web"}, Boot{Launch: Launch{Profile: "default", Implied: true, FromDefault: "web", Sets: []string{"a.b=1"}}}},
+		{[]string{"--set", "a.b=1", "--help"}, Help{}},
+		{[]string{"--set", "a.b=1", "--version"}, Version{}},
+
 		// Behind the profile's name they are the app's.
+		{[]string{"web", "--set", "a.b=1"}, boot("web", "--set", "a.b=1")},
+		{[]string{"web", "--set"}, boot("web", "--set")},
+		{[]string{"web", "--sets", "a.b=1"}, boot("web", "--sets", "a.b=1")},
 		{[]string{"web", "--installation", "d"}, boot("web", "--installation", "d")},
 		{[]string{"web", "--installation=d"}, boot("web", "--installation=d")},
 		{[]string{"--profile", "web", "--json"}, boot("web", "--json")},
@@ -282,7 +297,10 @@ func TestParseOwnCommands(t *testing.T) {
 			if diff := cmp.Diff(Command(Own{Args: args, implied: "default"}), got, same); diff != "" {
 				t.Errorf("Parse(%q) (-want +got):\n%s", args, diff)
 			}
-			withOptions := mustParse(t, noEnv, append([]string{"--json", "--installation=d"}, args...)...).(Own)
+			withOptions := mustParse(t, noEnv, append([]string{"--json", "--set", "a=1", "--installation=d"}, args...)...).(Own)
+			if diff := cmp.Diff([]string{"a=1"}, withOptions.sets); diff != "" {
+				t.Errorf("--set before %s (-want +got):\n%s", name, diff)
+			}
 			if diff := cmp.Diff(Global{"d", true}, withOptions.Global); diff != "" {
 				t.Errorf("options before %s (-want +got):\n%s", name, diff)
 			}
@@ -308,6 +326,9 @@ func TestParseErrors(t *testing.T) {
 		desktop   = `error: profile "desktop" is managed exclusively by the Electron application`
 		exclusive = "error: --dump-config, --dump-default-config, and --dump-config-schema are mutually exclusive"
 		noPatch   = "error: --dump-default-config prints the bundle layers and takes no --patch"
+		noSet     = "error: --dump-default-config prints the bundle layers and takes no --set"
+		needsSet  = "error: --set needs ROW.KEY=VALUE"
+		twice     = "error: --patch - can be given only once"
 		onceX     = "error: option '--profile <name>' argument 'x' is invalid. select a profile only once"
 	)
 	tests := []struct {
@@ -380,6 +401,17 @@ func TestParseErrors(t *testing.T) {
 		{[]string{"x", "--dump-config", `a"\b`, "\x01\b\f\n\r\t\x7f", "<&>\u2028ü\U0001F600", "", "\xff"},
 			`error: config dumps take no app arguments, got "a\"\\b" "\u0001\b\f\n\r\t` + "\x7f\" \"<&>\u2028ü\U0001F600\" \"\" \"\uFFFD\""},
 
+		{[]string{"x", "--patch=-", "--patch", "-"}, twice},
+		{[]string{"--patch=-", "--profile=x", "--patch=a", "--patch=-", "--from-default-profile="}, twice},
+		{[]string{"x", "--patch=-", "--patch=-", "--patch="}, "error: --patch needs a path"},
+		{[]string{"--patch=-", "--patch=-"}, required},
+		{[]string{"x", "--patch=-", "--patch=-", "--dump-default-config", "task"}, twice},
+		{[]string{"x", "--patch=./-", "--patch=-", "--dump-config", "t"}, `error: config dumps take no app arguments, got "t"`},
+
+		{[]string{"--set=a.b=1", "x", "--dump-default-config"}, noSet},
+		{[]string{"--dump-default-config", "--set", "a.b=1"}, noSet},
+		{[]string{"--set=a.b=1", "x", "--dump-default-config", "--patch=a"}, noPatch},
+		{[]string{"--set=a.b=1", "x", "--dump-default-config", "t"}, `error: config dumps take no app arguments, got "t"`},
 		{[]string{"x", "--dump-default-config", "--patch=a"}, noPatch},
 		{[]string{"x", "--patch", "a", "--dump-default-config"}, noPatch},
 
@@ -392,6 +424,16 @@ func TestParseErrors(t *testing.T) {
 		{[]string{"--installation"}, "error: option '--installation <dir>' argument missing"},
 		{[]string{"--installation=", "x"}, "error: --installation needs a directory"},
 		{[]string{"--installation", "a", "--installation=b", "x"}, "error: option '--installation <dir>' argument 'b' is invalid. select an installation only once"},
+		{[]string{"--set"}, "error: option '--set <row.key=value>' argument missing"},
+		{[]string{"--set=", "x"}, needsSet},
+		{[]string{"--set", "", "x"}, needsSet},
+		{[]string{"--set", "a.b", "x"}, needsSet},
+		{[]string{"--set", "x", "--set=a.b=1"}, needsSet},
+		{[]string{"--set", "a.b", "--profile"}, needsSet},
+		{[]string{"--set", "web", "--version"}, needsSet},
+		{[]string{"--set", "a.b", "plugin", "add", "x"}, needsSet},
+		{[]string{"--set", "a.b=1"}, required},
+		{[]string{"--set", "a.b=1", "--patch", "a", "tui"}, required},
 		{[]string{"--json=true", "x"}, `error: option '--json' takes no value, got "true"`},
 	}
 	for _, tt := range tests {
@@ -480,6 +522,55 @@ func TestParseBareSaysHowToBegin(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, usage.Extra); diff != "" {
 			t.Errorf("Parse(%q) (-want +got):\n%s", tt.args, diff)
+		}
+	}
+}
+
+func TestParseDumpSaysWhereOwnOptionsGo(t *testing.T) {
+	const goes = " goes before the profile's name"
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"web", "--dump-config", "--set", "a.b=1"}, "--set" + goes + ": dsh --set a.b=1 web --dump-config"},
+		{[]string{"web", "--dump-config", "--set=a.b=1"}, "--set" + goes + ": dsh --set=a.b=1 web --dump-config"},
+		{[]string{"--profile", "web", "--dump-config", "--json"}, "--json" + goes + ": dsh --json --profile web --dump-config"},
+		{[]string{"--set", "a=1", "web", "--dump-config", "--installation", "d", "--set", "b=2"},
+			"--installation" + goes + ": dsh --installation d --set b=2 --set a=1 web --dump-config"},
+		// What is then no app argument any more is the launcher's again.
+		{[]string{"web", "--dump-config", "--json", "--patch", "a.yml"}, "--json" + goes + ": dsh --json web --dump-config --patch a.yml"},
+		{[]string{"web", "--dump-config", "--", "--json"}, "--json" + goes + ": dsh --json web --dump-config"},
+
+		// No line where it would not work either, or needs quotes.
+		{[]string{"web", "--dump-config", "--json", "task"}, "--json" + goes},
+		{[]string{"web", "--dump-config", "task", "--json"}, "--json" + goes},
+		{[]string{"web", "--dump-config", "--", "--json", "--patch", "a.yml"}, "--json" + goes},
+		{[]string{"web", "--dump-config", "--set"}, "--set" + goes},
+		{[]string{"web", "--dump-config", "--set", "a.b"}, "--set" + goes},
+		{[]string{"web", "--dump-config", "--json=1"}, "--json" + goes},
+		{[]string{"web", "--dump-default-config", "--set", "a.b=1"}, "--set" + goes},
+		{[]string{"web", "--dump-config", "--json", "--dump-config-schema"}, "--json" + goes},
+		{[]string{"--installation", "d", "web", "--dump-config", "--installation", "e"}, "--installation" + goes},
+		{[]string{"web", "--dump-config", "--set", "a.b=[1, 2]"}, "--set" + goes},
+		{[]string{"my web", "--dump-config", "--json"}, "--json" + goes},
+
+		{[]string{"web", "--dump-config", "task"}, ""},
+		{[]string{"web", "--dump-config", "--", "--patch", "a.yml"}, ""},
+		{[]string{"--set", "a=1", "web", "--dump-config", "a=1"}, ""},
+	}
+	for _, tt := range tests {
+		_, err := Parse(tt.args, noEnv)
+		if err == nil || !strings.HasPrefix(err.Error(), "error: config dumps take no app arguments, got ") {
+			t.Errorf("Parse(%q): error %v", tt.args, err)
+		}
+		hint := fault.Hint(err)
+		if hint != tt.want {
+			t.Errorf("Parse(%q): hint\n got %s\nwant %s", tt.args, hint, tt.want)
+		}
+		if _, line, ok := strings.Cut(hint, ": dsh "); ok {
+			if dump, ok := mustParse(t, noEnv, strings.Fields(line)...).(Dump); !ok {
+				t.Errorf("%s is no dump but %#v", line, dump)
+			}
 		}
 	}
 }
