@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 )
 
 // Seal is the content that trust covers, as one hash. The empty Seal seals
@@ -22,8 +21,8 @@ type Seal string
 // absolute; their order does not count, nor that one is named twice. Pass the
 // bytes that were parsed: what the file holds by now may be something else.
 //
-// A named path is followed if it is a link, and that nothing is there counts as
-// well. A file counts with its content and whether it is executable, a directory
+// A named path is followed if it is a link, and that nothing is there, or can
+// be, counts as well. A file counts with its content and whether it is executable, a directory
 // with the names and all that is in it. Links in a directory are not followed
 // and count with the text of their target. Pipes, sockets and devices have no
 // content to seal and count with their kind. It is an error if anything of this
@@ -56,7 +55,8 @@ func sumNamed(path string) (string, error) {
 		return "", errors.New("the path is not absolute")
 	}
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	isErr := func(target error) bool { return errors.Is(err, target) }
+	if isErr(fs.ErrNotExist) || slices.ContainsFunc(impossible, isErr) {
 		return sumOf("missing"), nil
 	}
 	if err != nil {

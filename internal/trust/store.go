@@ -90,7 +90,9 @@ type Store struct{ file string }
 // Nothing is read yet.
 func Open(file string) *Store { return &Store{file} }
 
-// State says whether a project with this seal is trusted.
+// State says whether a project with this seal is trusted. The empty seal is
+// never: with it, Unknown is told from Changed without a seal being made, which
+// reads whatever the patch of a stranger names.
 func (s *Store) State(p Project, seal Seal) (State, error) {
 	records, err := s.read()
 	if err != nil {
@@ -114,7 +116,7 @@ func (s *Store) State(p Project, seal Seal) (State, error) {
 func (s *Store) Grant(ctx context.Context, r Record) error {
 	err := r.check()
 	if err == nil {
-		_, err = s.update(ctx, "dsh trust", func(records []Record) []Record {
+		err = s.update(ctx, "dsh trust", func(records []Record) []Record {
 			others := slices.DeleteFunc(records, func(old Record) bool { return old.covers(r.Dir) })
 			return append(others, r)
 		})
@@ -150,32 +152,32 @@ func (s *Store) revoke(ctx context.Context, dir string) (bool, error) {
 	if err != nil || !slices.ContainsFunc(records, meant) {
 		return false, err
 	}
-	return s.update(ctx, "dsh trust --revoke", func(records []Record) []Record {
-		return slices.DeleteFunc(records, meant)
+	revoked := false
+	err = s.update(ctx, "dsh trust --revoke", func(records []Record) []Record {
+		left := slices.DeleteFunc(slices.Clone(records), meant)
+		revoked = len(left) < len(records)
+		return left
 	})
+	return revoked, err
 }
 
 // List is every record, sorted by directory.
 func (s *Store) List() ([]Record, error) { return s.read() }
 
-// update rewrites the file under its lock, and says whether the number of
-// records or any of them changed.
-func (s *Store) update(ctx context.Context, command string, edit func([]Record) []Record) (changed bool, err error) {
+// update rewrites the file under its lock.
+func (s *Store) update(ctx context.Context, command string, edit func([]Record) []Record) (err error) {
 	lock, err := staging.Acquire(ctx, s.file+".lock", command, nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	old, err := s.read()
+	records, err := s.read()
 	if err != nil {
-		return false, err
+		return err
 	}
-	edited := edit(slices.Clone(old))
-	slices.SortFunc(edited, byDir)
-	if slices.EqualFunc(old, edited, sameRecord) {
-		return false, nil
-	}
-	return true, s.write(edited)
+	records = edit(records)
+	slices.SortFunc(records, byDir)
+	return s.write(records)
 }
 
 func (s *Store) read() ([]Record, error) {
@@ -272,7 +274,3 @@ func located(data []byte, err error) error {
 }
 
 func byDir(a, b Record) int { return strings.Compare(a.Dir, b.Dir) }
-
-func sameRecord(a, b Record) bool {
-	return a.Dir == b.Dir && a.Seal == b.Seal && slices.Equal(a.Files, b.Files) && a.Since.Equal(b.Since)
-}
