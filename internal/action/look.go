@@ -1,0 +1,69 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"dsh/internal/compose"
+	"dsh/internal/profile"
+	"dsh/internal/stack"
+)
+
+// look composes a profile for a command that only looks at it: nothing is made
+// and nothing is written, but what a dead process left is finished. lenient
+// goes on without broken layers of the user and warns of them.
+func look(ctx context.Context, env Env, layers Layers, lenient bool) (*Composed, error) {
+	warnings := recovered(ctx, env, layers.Name)
+	p, err := readOrTemplate(env.Home, layers.Name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := composeProfile(env, p, layers, lenient)
+	if err != nil {
+		return nil, err
+	}
+	c.Warnings = slices.Concat(warnings, c.Warnings)
+	for _, e := range c.Stack.Entries {
+		if e.State == stack.Broken && e.Kind.User() {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("left out: %v", e.Err))
+		}
+	}
+	return c, nil
+}
+
+// readOrTemplate reads a profile. One that is missing and has the name of a
+// template is what a start would make of it.
+func readOrTemplate(home profile.Home, name profile.Name) (*profile.Profile, error) {
+	p, err := profile.Read(home, name)
+	if _, missing := errors.AsType[*profile.MissingError](err); !missing {
+		return p, err
+	}
+	tmpl, unknown := profile.LookupTemplate(name.String())
+	if unknown != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(map[string]any{"dsh": map[string]any{"profile": map[string]any{"bundles": tmpl.Bundles()}}})
+	if err != nil {
+		return nil, err
+	}
+	p = &profile.Profile{Name: name, Dir: home.ProfileDir(name)}
+	p.Manifest, err = profile.ParseManifest(filepath.Join(p.Dir, "package.json"), text)
+	return p, err
+}
+
+// shown says how values are shown.
+type shown struct {
+	secrets bool // as they are
+}
+
+// value is v, which stands under the keys of a row, as it may be shown.
+func (s shown) value(v compose.Value, keys ...string) compose.Value {
+	if s.secrets {
+		return v
+	}
+	return compose.RedactAt(v, keys...)
+}
