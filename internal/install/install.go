@@ -386,7 +386,7 @@ type change struct {
 func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, error) {
 	wishes := j.wishes()
 	for _, w := range wishes {
-		if !validName(w.Name) {
+		if !ValidName(w.Name) {
 			return nil, fault.Errorf(fault.Package, "%s: %q in its dependencies is no package name", j.manifest.Path(), w.Name)
 		}
 		if _, err := ParseDependency(w.Name, w.Wanted, j.Dir); err != nil {

@@ -462,7 +462,7 @@ func readLocated(at *lockEntry) (Located, error) {
 		}
 	}
 	switch {
-	case !validName(n.Name):
+	case !ValidName(n.Name):
 		return Located{}, at.errorf("%q is no package name", n.Name)
 	case n.Origin.Kind != Link && n.Integrity.IsZero():
 		return Located{}, at.errorf("%q has no integrity", at.key)
@@ -477,7 +477,7 @@ func validPath(at string) bool {
 		return false
 	}
 	for name := range strings.SplitSeq(rest, "/node_modules/") {
-		if !validName(name) {
+		if !ValidName(name) {
 			return false
 		}
 	}

@@ -89,7 +89,7 @@ func packageOf(m *manifest.Manifest) *Package {
 func wantedMap(m map[string]string) map[string]string {
 	var out map[string]string
 	for name, wanted := range m {
-		if !validName(name) {
+		if !ValidName(name) {
 			continue
 		}
 		if out == nil {
@@ -101,7 +101,7 @@ func wantedMap(m map[string]string) map[string]string {
 }
 
 // validNames is the names that may be installed, nil when there are none.
-func validNames(names []string) []string { return only(names, validName) }
+func validNames(names []string) []string { return only(names, ValidName) }
 
 // only is the names for which keep holds, nil when there are none.
 func only(names []string, keep func(string) bool) []string {

@@ -144,7 +144,7 @@ func (s *sources) described(where, dir string, spec Spec, id store.Integrity) (*
 	if err != nil {
 		return nil, err
 	}
-	if !validName(m.Name) {
+	if !ValidName(m.Name) {
 		return nil, fault.Errorf(fault.Package, "%s: %q in its package.json is no package name", where, m.Name)
 	}
 	pkg := packageOf(m)

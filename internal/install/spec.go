@@ -220,7 +220,7 @@ func splitName(text string) (name, rest string, ok bool) {
 	if at := strings.IndexByte(text[from:], '@'); at >= 0 {
 		name, rest = text[:from+at], text[from+at+1:]
 	}
-	return name, rest, validName(name)
+	return name, rest, ValidName(name)
 }
 
 // nameSyntax allows what the registry ever allowed, old upper-case names
@@ -229,7 +229,8 @@ var nameSyntax = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(@[A-Za-z0-9~!*'()._-]+/)?[A-Za-z0-9~!*'()_-][A-Za-z0-9~!*'()._-]*$`)
 })
 
-func validName(name string) bool {
+// ValidName says whether name can be the name of a package.
+func ValidName(name string) bool {
 	if len(name) > 214 || !nameSyntax().MatchString(name) {
 		return false
 	}

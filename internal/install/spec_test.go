@@ -116,9 +116,9 @@ func FuzzParseSpec(f *testing.F) {
 			return
 		}
 		switch {
-		case spec.Kind == Registry && (!validName(spec.Name) || !validName(spec.Target)):
+		case spec.Kind == Registry && (!ValidName(spec.Name) || !ValidName(spec.Target)):
 			t.Errorf("%q: names %q and %q", text, spec.Name, spec.Target)
-		case spec.Name != "" && !validName(spec.Name):
+		case spec.Name != "" && !ValidName(spec.Name):
 			t.Errorf("%q: name %q", text, spec.Name)
 		case spec.Kind != Registry && spec.Kind != URL && !filepath.IsAbs(spec.Place):
 			t.Errorf("%q: relative place %q", text, spec.Place)
