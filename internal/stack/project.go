@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dsh/internal/compose"
@@ -25,17 +26,24 @@ func findProject(opts Options) (source, bool, error) {
 }
 
 // checkTrust is nil when the user trusts a project with the patch that was
-// read.
+// read. What the patch names is looked at last: it may name anything.
 func checkTrust(store *trust.Store, p trust.Project, text []byte, patches []compose.Patch) (*UntrustedError, error) {
-	seal, err := trust.SealOf(text, NamedFiles(p, patches))
+	known, ok, err := store.Recorded(p)
 	if err != nil {
 		return nil, err
 	}
-	state, err := store.State(p, seal)
-	if err != nil || state == trust.Trusted {
-		return nil, err
+	if !ok {
+		return &UntrustedError{Project: p}, nil
 	}
-	return &UntrustedError{Project: p, Changed: state == trust.Changed}, nil
+	files := NamedFiles(p, patches)
+	if !slices.Equal(files, known.Files) {
+		return &UntrustedError{Project: p, Changed: true}, nil
+	}
+	seal, err := trust.SealOf(text, files)
+	if err != nil || seal != known.Seal { // what cannot be read is not what it was
+		return &UntrustedError{Project: p, Changed: true}, nil
+	}
+	return nil, nil
 }
 
 // ReadProject reads the layer of a project, whether or not it is trusted, and
@@ -59,13 +67,15 @@ func ReadProject(p trust.Project, userHome string) (patches []compose.Patch, fil
 // NamedFiles is the files that rows of a project's layer name by path, and so
 // may run: the plugins of rows, and the files of rows that include others.
 // Wherever in the layer a row may stand it is looked at, for a file too many
-// costs a question, and one too few is code that nobody was asked about.
+// costs a question, and one too few is code that nobody was asked about. They
+// are sorted.
 func NamedFiles(p trust.Project, patches []compose.Patch) []string {
 	w := fileWalk{dirs: []string{filepath.Dir(p.Patch), p.Dir}, seen: map[compose.Value]bool{}}
 	for _, patch := range patches {
 		w.value(patch.Map)
 	}
-	return w.files
+	slices.Sort(w.files)
+	return slices.Compact(w.files)
 }
 
 type fileWalk struct {

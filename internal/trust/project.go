@@ -24,8 +24,8 @@ type Project struct {
 // returns the nearest. The search ends at a repository root, which has .git as
 // a file or a directory and may itself be the project. It also ends where it
 // meets userHome or a directory above that, neither of which is ever a project,
-// and at the root of the filesystem. A .dsh that is dshHome, under whatever
-// name, is passed over.
+// and at the root of the filesystem. dshHome, under whatever name, is passed
+// over, be it a .dsh or the directory that holds one.
 //
 // An empty userHome or dshHome is none, and neither has to exist. It is an
 // error if dir is no directory.
@@ -61,7 +61,7 @@ func findProject(dir, userHome, dshHome string) (Project, bool, error) {
 		if slices.ContainsFunc(ends, func(end fs.FileInfo) bool { return os.SameFile(end, info) }) {
 			return Project{}, false, nil
 		}
-		if found, err := hasLayer(at, dshHome); found || err != nil {
+		if found, err := hasLayer(at, info, dshHome); found || err != nil {
 			return Project{Dir: at, Patch: filepath.Join(at, layerDir, patchName)}, found, err
 		}
 		root, err := exists(filepath.Join(at, ".git"))
@@ -97,7 +97,7 @@ func upwards(dir string) ([]fs.FileInfo, error) {
 
 // hasLayer says whether dir holds a project layer. A patch that nobody may look
 // at counts, so that whoever reads it can say why not.
-func hasLayer(dir, dshHome string) (bool, error) {
+func hasLayer(dir string, dirInfo fs.FileInfo, dshHome string) (bool, error) {
 	folder := filepath.Join(dir, layerDir)
 	info, err := os.Stat(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +109,7 @@ func hasLayer(dir, dshHome string) (bool, error) {
 	if !info.IsDir() {
 		return false, nil
 	}
-	if home, err := os.Stat(dshHome); err == nil && os.SameFile(info, home) {
+	if home, err := os.Stat(dshHome); err == nil && (os.SameFile(info, home) || os.SameFile(dirInfo, home)) {
 		return false, nil
 	}
 	found, err := exists(filepath.Join(folder, patchName))

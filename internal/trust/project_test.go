@@ -58,6 +58,7 @@ func TestFindProject(t *testing.T) {
 		"below a link out of a project":    {entries: []string{"home/p" + patch, "", "home/a/", "", "home/p/l", "-> ../a"}, dir: "home/p/l"},
 
 		"the dsh home":                     {entries: []string{"home/p" + patch, ""}, dir: "home/p", dshHome: "home/p/.dsh"},
+		"the dsh home holds a layer":       {entries: []string{"home/p" + patch, "", "home/p/a" + patch, ""}, dir: "home/p/a", dshHome: "home/p/a", want: "home/p"},
 		"above the dsh home":               {entries: []string{"home/p" + patch, "", "home/p/a" + patch, ""}, dir: "home/p/a", dshHome: "home/p/a/.dsh", want: "home/p"},
 		"the dsh home in a repository":     {entries: []string{"home/p" + patch, "", "home/p/a" + patch, "", "home/p/a/.git/", ""}, dir: "home/p/a", dshHome: "home/p/a/.dsh"},
 		"the dsh home is reached by link":  {entries: []string{"home/p/.dsh", "-> ../keep", "home/keep/cordis.patch.yml", ""}, dir: "home/p", dshHome: "home/keep"},

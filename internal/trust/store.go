@@ -90,9 +90,24 @@ type Store struct{ file string }
 // Nothing is read yet.
 func Open(file string) *Store { return &Store{file} }
 
+// Recorded is what was recorded when a project was trusted; ok is false if it
+// never was. It tells, without the seal of what a stranger's patch names being
+// made, that there is nothing to compare a seal with.
+func (s *Store) Recorded(p Project) (r Record, ok bool, err error) {
+	records, err := s.read()
+	if err != nil {
+		return Record{}, false, err
+	}
+	for _, r := range records {
+		if r.covers(p.Dir) {
+			return r, true, nil
+		}
+	}
+	return Record{}, false, nil
+}
+
 // State says whether a project with this seal is trusted. The empty seal is
-// never: with it, Unknown is told from Changed without a seal being made, which
-// reads whatever the patch of a stranger names.
+// never.
 func (s *Store) State(p Project, seal Seal) (State, error) {
 	records, err := s.read()
 	if err != nil {

@@ -47,6 +47,9 @@ func grant(t *testing.T, s *Store, dir string, seal Seal, files ...string) {
 func wantState(t *testing.T, s *Store, dir string, seal Seal, want State) {
 	t.Helper()
 	got, err := s.State(Project{Dir: dir}, seal)
+	if _, known, err := s.Recorded(Project{Dir: dir}); err != nil || known != (want != Unknown) {
+		t.Errorf("%s: recorded: %v, %v; the state is %s", dir, known, err, want)
+	}
 	if err != nil || got != want {
 		t.Errorf("%s with seal %q is %s, %v; want %s", dir, seal, got, err, want)
 	}
