@@ -1,7 +1,12 @@
 package patchedit
 
 import (
+	"bytes"
+	"fmt"
+	"strconv"
+
 	"dsh/internal/compose"
+	"dsh/internal/fault"
 )
 
 // Path leads to a value: the place of a patch in the file, then keys and
@@ -18,20 +23,530 @@ func (p Path) String() string { return formatKeys([][]string{p}) }
 // compose says about a text that is no layer (before or after the edit), or
 // that there is no such parent.
 func Set(src compose.Source, text []byte, at Path, v compose.Value) ([]byte, error) {
-	return nil, &UneditableError{File: src.File, Path: at, Reason: "not supported"}
+	old, err := parse(src, text)
+	if err != nil {
+		return nil, err
+	}
+	want := compose.Clone(old)
+	if err := setValue(want, at, v); err != nil {
+		return nil, missing(src, at, err)
+	}
+	return transform(src, text, change{old: old, want: want, at: at, yaml: byHand(at, v)}, func(e *editor) error {
+		return e.set(at, v)
+	})
 }
 
 // Delete takes the key or item at a path out, with the comment lines directly
-// above it that are indented like it. Where nothing is there the text stays as
-// it is. Where the parent becomes empty it is written {} or [], also the file
-// as a whole. The errors are those of Set.
+// above it that are indented like it, but for the comment that the file begins
+// with. Where nothing is there the text stays as it is. Where the parent
+// becomes empty it is written {} or [], also the file as a whole. The errors
+// are those of Set.
 func Delete(src compose.Source, text []byte, at Path) ([]byte, error) {
-	return nil, &UneditableError{File: src.File, Path: at, Reason: "not supported"}
+	old, err := parse(src, text)
+	if err != nil {
+		return nil, err
+	}
+	want := compose.Clone(old)
+	if !deleteValue(want, at) {
+		return text, nil
+	}
+	return transform(src, text, change{old: old, want: want, at: at}, func(e *editor) error {
+		return e.delete(at)
+	})
 }
 
 // Append adds a patch at the end of the file. A file that is empty, or holds
 // comments only, or an empty list, becomes a block list, and keeps its
 // comments. The errors are those of Set.
 func Append(src compose.Source, text []byte, patch compose.Value) ([]byte, error) {
-	return nil, &UneditableError{File: src.File, Reason: "not supported"}
+	doc, err := read(text)
+	if err == nil && doc.root == nil {
+		old, err := compose.ParseValue(src, text)
+		if err != nil {
+			return nil, err
+		}
+		at := Path{"0"}
+		return transform(src, text, change{old: old, want: &compose.List{Items: []compose.Value{patch}}, at: at, yaml: byHand(at, patch)},
+			func(e *editor) error { return e.add(nil, "", patch) })
+	}
+	old, err := parse(src, text)
+	if err != nil {
+		return nil, err
+	}
+	return Set(src, text, Path{strconv.Itoa(len(old.Items))}, patch)
+}
+
+// parse is the list of patches in text as it is written. ParsePatches says
+// whether it is right, but makes paths of rows absolute.
+func parse(src compose.Source, text []byte) (*compose.List, error) {
+	if _, err := compose.ParsePatches(src, text); err != nil {
+		return nil, err
+	}
+	v, err := compose.ParseValue(src, text)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := v.(*compose.List)
+	if !ok {
+		return nil, fault.Errorf(fault.Composition, "%s: a layer is a list", src.File) // cannot happen: ParsePatches said so
+	}
+	return list, nil
+}
+
+func missing(src compose.Source, at Path, err error) error {
+	return fault.Errorf(fault.Other, "editing %s: setting %s: %w", src.File, at, err)
+}
+
+// change is an edit as the values see it.
+type change struct {
+	old, want compose.Value
+	at        Path
+	yaml      string // what a person would have to write
+}
+
+// transform makes an edit and looks whether the text holds what it should. An
+// edit that goes wrong is tried once more with texts of several lines in
+// quotes, which what is around them cannot change.
+func transform(src compose.Source, text []byte, c change, edit func(*editor) error) ([]byte, error) {
+	if compose.Equal(c.old, c.want) {
+		return text, nil
+	}
+	var reason error
+	for _, quoted := range [...]bool{false, true} {
+		e := &editor{src: src, text: text, eol: lineBreak(text), quoted: quoted}
+		if reason = edit(e); reason != nil {
+			break
+		}
+		var got compose.Value
+		if got, reason = compose.ParseValue(src, e.text); reason != nil || !compose.Equal(got, c.want) {
+			reason = fmt.Errorf("writing there would change something else")
+			continue
+		}
+		if _, err := compose.ParsePatches(src, e.text); err != nil {
+			return nil, err
+		}
+		return e.text, nil
+	}
+	line, _, _ := compose.Position(text, c.at...)
+	return nil, &UneditableError{File: src.File, Line: line, Path: c.at, Reason: reason.Error(), YAML: c.yaml}
+}
+
+// editor is a text that is changed step by step.
+type editor struct {
+	src    compose.Source
+	text   []byte
+	eol    string
+	quoted bool // write texts of several lines in quotes
+	doc    document
+}
+
+func (e *editor) read() error {
+	doc, err := read(e.text)
+	e.doc = doc
+	return err
+}
+
+// spot is a place in the text.
+type spot struct {
+	holders []*node // from the root to the collection that has the entry
+	index   int     // of the entry in it; the number of its entries for a new one
+}
+
+func (s spot) holder() *node { return s.holders[len(s.holders)-1] }
+func (s spot) entry() *entry { return &s.holder().entries[s.index] }
+func (s spot) isNew() bool   { return s.index == len(s.holder().entries) }
+
+// find looks for a path, whose last step may be new.
+func (e *editor) find(at Path) (spot, error) {
+	if err := e.read(); err != nil {
+		return spot{}, err
+	}
+	s := spot{}
+	n := e.doc.root
+	for i, step := range at {
+		switch {
+		case n == nil || n.kind != mappingNode && n.kind != sequenceNode:
+			if n != nil && n.kind == aliasNode {
+				return spot{}, fmt.Errorf("%s is an alias, so the edit would change other places too", at[:i])
+			}
+			return spot{}, fmt.Errorf("there is no mapping or list at %s", at[:i])
+		case n.named:
+			return spot{}, fmt.Errorf("aliases name %s, so the edit would change other places too", at[:i])
+		}
+		s.holders = append(s.holders, n)
+		s.index = e.member(n, step)
+		if i < len(at)-1 {
+			if s.isNew() {
+				return spot{}, fmt.Errorf("there is no %s", at[:i+1])
+			}
+			n = s.entry().value
+		}
+	}
+	if !s.isNew() {
+		if value := s.entry().value; value != nil && value.named {
+			return spot{}, fmt.Errorf("aliases name %s, so the edit would change other places too", at)
+		}
+	}
+	return s, nil
+}
+
+// member is which entry of n a key or index is, or the number of entries.
+func (e *editor) member(n *node, step string) int {
+	if n.kind == sequenceNode {
+		if i, err := strconv.Atoi(step); err == nil && 0 <= i && i < len(n.entries) {
+			return i
+		}
+		return len(n.entries)
+	}
+	for i := range n.entries {
+		if e.keyName(n.entries[i].key) == step {
+			return i
+		}
+	}
+	return len(n.entries)
+}
+
+// keyName is a key as compose reads it. What cannot stand before a colon has
+// no name.
+func (e *editor) keyName(key *node) string {
+	if key == nil {
+		return "null"
+	}
+	if key.end-key.start > 1024 || bytes.ContainsAny(e.text[key.start:key.end], "\r\n") {
+		return e.longKeyName(key)
+	}
+	return e.name(append(bytes.Clone(e.text[key.start:key.end]), ": 0"...))
+}
+
+// longKeyName is a key that stands behind a question mark.
+func (e *editor) longKeyName(key *node) string {
+	text := append([]byte("? "), e.text[key.start:key.end]...)
+	return e.name(append(text, "\n: 0"...))
+}
+
+// name is the one key of a mapping.
+func (e *editor) name(mapping []byte) string {
+	v, _ := compose.ParseValue(e.src, mapping)
+	if m, ok := v.(*compose.Map); ok {
+		for name := range m.All() {
+			return name
+		}
+	}
+	return "\x00" // no key: YAML has no such character
+}
+
+// set gives what is at a path a new value, and leaves what is in both.
+func (e *editor) set(at Path, v compose.Value) error {
+	s, err := e.find(at)
+	if err != nil {
+		return err
+	}
+	if s.isNew() {
+		return e.add(s.holders, at[len(at)-1], v)
+	}
+	value := s.entry().value
+	if value != nil {
+		old, err := e.valueAt(at)
+		if err != nil {
+			return err
+		}
+		steps, ok := value.merge(old, v)
+		if ok {
+			for _, step := range steps {
+				path := append(at[:len(at):len(at)], step.key)
+				if step.drop {
+					err = e.delete(path)
+				} else {
+					err = e.set(path, step.value)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return e.replace(s, v)
+}
+
+func (e *editor) valueAt(at Path) (compose.Value, error) {
+	v, err := compose.ParseValue(e.src, e.text)
+	for _, step := range at {
+		if err != nil {
+			return nil, err
+		}
+		v, err = childOf(v, step)
+	}
+	return v, err
+}
+
+// add puts an entry behind the last one of the last of holders.
+func (e *editor) add(holders []*node, key string, v compose.Value) error {
+	if len(holders) == 0 {
+		if err := e.read(); err != nil {
+			return err
+		}
+		e.addFirstPatch(v)
+		return nil
+	}
+	n := holders[len(holders)-1]
+	switch {
+	case n.pair:
+		return fmt.Errorf("a pair in a list has no room for another key")
+	case len(n.entries) == 0:
+		e.fill(holders, key, v)
+	case n.flow:
+		e.addInBrackets(n, key, v)
+	default:
+		e.addLines(holders, key, v)
+	}
+	return nil
+}
+
+// addFirstPatch makes a list of a text that holds nothing.
+func (e *editor) addFirstPatch(v compose.Value) {
+	at := e.doc.start
+	for _, c := range e.doc.comments {
+		if c.end <= e.doc.end {
+			at = max(at, c.end)
+		}
+	}
+	patch := e.style(nil).item(v, 0)
+	switch {
+	case at != lineStart(e.text, at):
+		patch = e.eol + patch
+	case isBlank(e.text[at:]) && len(e.text) == at:
+		patch += e.eol
+	case e.doc.end < len(e.text): // a `...` follows
+		patch += e.eol
+	}
+	e.apply(splice{at, at, patch})
+}
+
+func (e *editor) apply(s ...splice) { e.text = splices(s).apply(e.text) }
+
+// addLines adds an entry to a block collection.
+func (e *editor) addLines(holders []*node, key string, v compose.Value) {
+	n := holders[len(holders)-1]
+	at := lineEnd(e.text, n.end)
+	if len(holders) == 1 {
+		// A patch goes behind what the file ends with, but in the document.
+		for _, c := range e.doc.comments {
+			if c.end <= e.doc.end {
+				at = max(at, c.end)
+			}
+		}
+	}
+	gap := e.eol
+	if len(holders) == 1 && e.isSpaced(n) {
+		gap += e.eol
+	}
+	e.apply(splice{at, at, gap + spaces(n.column) + e.style(holders).entry(n, key, v)})
+}
+
+// isSpaced says whether blank lines are between the last entries of n.
+func (e *editor) isSpaced(n *node) bool {
+	last := len(n.entries) - 1
+	if last < 1 {
+		return false
+	}
+	for at := nextLine(e.text, n.entries[last-1].end); at < n.entries[last].start; at = nextLine(e.text, at) {
+		if isBlank(e.text[at:lineEnd(e.text, at)]) {
+			return true
+		}
+	}
+	return false
+}
+
+// addInBrackets adds an entry to a collection in brackets that has some: on a
+// line of its own if the last one has.
+func (e *editor) addInBrackets(n *node, key string, v compose.Value) {
+	last := &n.entries[len(n.entries)-1]
+	text := flowEntry(n, key, v)
+	if before := lineStart(e.text, last.start); !isBlank(e.text[before:last.start]) {
+		if last.comma >= 0 {
+			e.apply(splice{last.comma + 1, last.comma + 1, " " + text})
+		} else {
+			e.apply(splice{last.end, last.end, ", " + text})
+		}
+		return
+	}
+	indent := string(e.text[lineStart(e.text, last.start):last.start])
+	at := last.end
+	if last.comma >= 0 {
+		at = last.comma + 1
+	}
+	// The closing bracket stays behind what is added.
+	end := at
+	if trailing := e.commentOnLine(at); trailing != nil {
+		end = trailing.end
+	}
+	line := e.eol + indent + text
+	if last.comma >= 0 {
+		e.apply(splice{end, end, line})
+		return
+	}
+	e.apply(splice{last.end, last.end, ","}, splice{end, end, line})
+}
+
+// commentOnLine is the comment behind a place on its line, nil if there is
+// something else or nothing.
+func (e *editor) commentOnLine(at int) *span {
+	end := lineEnd(e.text, at)
+	for i := range e.doc.comments {
+		c := &e.doc.comments[i]
+		if at <= c.start && c.start < end && isBlank(e.text[at:c.start]) {
+			return c
+		}
+	}
+	return nil
+}
+
+// fill gives an empty collection its first entry. It becomes a block, unless
+// it is in brackets.
+func (e *editor) fill(holders []*node, key string, v compose.Value) {
+	n := holders[len(holders)-1]
+	var filled compose.Value
+	if n.kind == sequenceNode {
+		filled = &compose.List{Items: []compose.Value{v}}
+	} else {
+		m := &compose.Map{}
+		m.Set(key, v)
+		filled = m
+	}
+	switch parents := holders[:len(holders)-1]; {
+	case len(parents) == 0:
+		e.fillRoot(n, v)
+	case parents[len(parents)-1].flow:
+		e.apply(splice{n.body + 1, n.body + 1, flowEntry(n, key, v)})
+	default:
+		parent := parents[len(parents)-1]
+		for i := range parent.entries {
+			if parent.entries[i].value == n {
+				e.replaceLines(parents, &parent.entries[i], filled)
+			}
+		}
+	}
+}
+
+// fillRoot writes the first patch in the place of the `[]` that the file has.
+func (e *editor) fillRoot(n *node, v compose.Value) {
+	start, out := n.start, ""
+	column := start - lineStart(e.text, start)
+	if !isBlank(e.text[start-column : start]) { // it stands behind a `---`
+		start = len(bytes.TrimRight(e.text[:start], " \t"))
+		column, out = 0, e.eol
+	}
+	end := lineEnd(e.text, n.end)
+	for _, c := range e.commentsIn(n.start, end) {
+		out += e.comment(c) + e.eol + spaces(column)
+	}
+	out += e.style(nil).item(v, column)
+	e.apply(splice{start, end, out})
+}
+
+func (e *editor) comment(c span) string { return string(e.text[c.start:c.end]) }
+
+func (e *editor) commentsIn(start, end int) []span {
+	var in []span
+	for _, c := range e.doc.comments {
+		if start <= c.start && c.start < end {
+			in = append(in, c)
+		}
+	}
+	return in
+}
+
+// replace writes another value in the place of one that is there.
+func (e *editor) replace(s spot, v compose.Value) error {
+	entry := s.entry()
+	if !s.holder().flow {
+		if entry.mark < 0 {
+			return fmt.Errorf("a key behind a question mark has no value")
+		}
+		e.replaceLines(s.holders, entry, v)
+		return nil
+	}
+	text := string(compose.AppendFlow(nil, v))
+	switch value := entry.value; {
+	case value != nil:
+		for _, c := range e.commentsIn(value.start, value.end) {
+			text += " " + e.comment(c) + e.eol + e.indentation(value.start)
+		}
+		if value.start == entry.mark+1 && value.body != value.start { // only a quoted key may touch its value
+			text = " " + text
+		}
+		e.apply(splice{value.start, value.end, text})
+	case entry.mark >= 0:
+		e.apply(splice{entry.mark + 1, entry.mark + 1, " " + text})
+	default:
+		e.apply(splice{entry.end, entry.end, ": " + text})
+	}
+	return nil
+}
+
+// indentation is the white space that the line of a place begins with.
+func (e *editor) indentation(at int) string {
+	line := e.text[lineStart(e.text, at):at]
+	return spaces(len(line) - len(bytes.TrimLeft(line, " ")))
+}
+
+// replaceLines writes a value behind the mark of an entry of a block: the
+// comment on the line stays there, and comments inside what was there stand
+// above what comes.
+func (e *editor) replaceLines(holders []*node, en *entry, v compose.Value) {
+	n := holders[len(holders)-1]
+	old := en.mark + 1
+	if en.value != nil {
+		old = en.value.end
+	}
+	end := lineEnd(e.text, old)
+	comments := e.commentsIn(en.mark, end)
+	line := lineEnd(e.text, en.mark)
+	scalar := en.value == nil || en.value.kind != mappingNode && en.value.kind != sequenceNode
+	beside := "" // the comment on the line
+	if len(comments) > 0 && (comments[0].start < line || scalar && comments[len(comments)-1].start >= old) {
+		at := 0
+		if comments[0].start >= line {
+			at = len(comments) - 1
+		}
+		c := comments[at]
+		blank := c.start - len(bytes.TrimRight(e.text[:c.start], " \t"))
+		beside = string(e.text[c.start-blank : c.end])
+		comments = append(comments[:at:at], comments[at+1:]...)
+	}
+	st := e.style(holders)
+	head, tail := st.value(n, v, len(comments) > 0)
+	block := tail != "" && !isFilled(v)
+	column := n.column + st.step
+	if block { // more indented, comments would be lines of the text
+		column = n.column
+	}
+	above := ""
+	for _, c := range comments {
+		if !isFilled(v) && isNote(e.comment(c)) {
+			continue
+		}
+		above += e.eol + spaces(column) + e.comment(c)
+	}
+	out := head + beside
+	if block {
+		out += tail + above
+	} else {
+		out += above + tail
+	}
+	e.apply(splice{en.mark + 1, end, out})
+}
+
+// byHand is the YAML that Set writes at a path.
+func byHand(at Path, v compose.Value) string {
+	if len(at) == 0 {
+		return ""
+	}
+	st := style{eol: "\n", step: 2, list: 2, dash: 2}
+	key := at[len(at)-1]
+	if _, err := strconv.Atoi(key); err == nil {
+		return st.item(v, 0)
+	}
+	return st.pair(key, v, 0)
 }
