@@ -1,0 +1,377 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dsh/internal/compose"
+	"dsh/internal/compose/configschema"
+	"dsh/internal/patchedit"
+)
+
+// pluginSchema is what is known of the config of a plugin.
+type pluginSchema struct {
+	schema *configschema.Schema // nil: nothing
+	keys   []string             // that the schema names at the top
+}
+
+// schema is what is known of the config of a plugin. A schema that cannot be
+// read says nothing.
+func (c *checker) schema(plugin string) *pluginSchema {
+	if s, ok := c.schemas[plugin]; ok {
+		return s
+	}
+	s := &pluginSchema{}
+	c.schemas[plugin] = s
+	text, known := c.opts.Schema(plugin)
+	if !known || len(text) == 0 {
+		return s
+	}
+	s.schema, _ = configschema.Compile(plugin, text)
+	var top struct {
+		Properties map[string]json.RawMessage
+	}
+	if json.Unmarshal(text, &top) == nil {
+		s.keys = slices.Sorted(maps.Keys(top.Properties))
+	}
+	return s
+}
+
+// configs holds the configs of the rows as they are against the schemas of
+// their plugins.
+func (c *checker) configs() {
+	for _, list := range c.lists {
+		for _, row := range list.rows {
+			config, has := row.Get("config")
+			if _, ok := children(row, config); ok {
+				continue
+			}
+			writer := c.rows[row]
+			if has {
+				writer = c.writers[row]
+			}
+			if writer.step != nil {
+				c.config(writer, row, get(row, "name"), config, has)
+			}
+		}
+	}
+}
+
+// config holds one config against the schema of a plugin. has says that the
+// config was written, so that places in it can be shown.
+func (c *checker) config(writer origin, row *compose.Map, plugin string, config compose.Value, has bool) {
+	schema := c.schema(plugin).schema
+	if schema == nil {
+		return
+	}
+	for _, p := range schema.Check(config) {
+		f := Finding{Code: ConfigInvalid, Severity: mistake(c.layer(writer.step).Kind), Row: id(row), subject: p.Text}
+		if off(row) {
+			f.Severity = Info // nothing reads it
+		}
+		f.Message = fmt.Sprintf("config of %s: %s", called(row), p.Text)
+		path := below(writer.path, p.Path...)
+		switch p.Kind {
+		case configschema.UnknownKey:
+			path = below(path, p.Key)
+			f.Remedy = fmt.Sprintf("delete or rename the key; the plugin is %s", plugin)
+		case configschema.MissingKey:
+			f.Remedy = fmt.Sprintf("add %s", compose.PathText(below(p.Path, p.Key)))
+			if layer := c.droppedBy(writer, below(p.Path, p.Key)); layer != "" {
+				f.Message += fmt.Sprintf("; %s has it, and this config replaces that one whole", layer)
+				f.Remedy = fmt.Sprintf("restate %s, for an override does not merge", compose.PathText(below(p.Path, p.Key)))
+			}
+		default:
+			f.Remedy = fmt.Sprintf("write what %s takes", plugin)
+		}
+		if !has {
+			c.addRow(writer, row, f)
+		} else {
+			c.add(writer.step, path, f)
+		}
+	}
+}
+
+// droppedBy is the layer whose config had a key that the step of writer left
+// out, "" if there is none.
+func (c *checker) droppedBy(writer origin, path []string) string {
+	for _, change := range writer.step.Changes {
+		if change.Key != "config" || !hasPath(change.Old, path) {
+			continue
+		}
+		if before := c.before[writer.step]; before.step != nil {
+			return c.stepAt(before.step)
+		}
+	}
+	return ""
+}
+
+// valueAt is the value at a path, and whether there is one.
+func valueAt(v compose.Value, path []string) (compose.Value, bool) {
+	for _, key := range path {
+		switch there := v.(type) {
+		case *compose.Map:
+			next, ok := there.Get(key)
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case *compose.List:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(there.Items) {
+				return nil, false
+			}
+			v = there.Items[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func hasPath(v compose.Value, path []string) bool {
+	_, ok := valueAt(v, path)
+	return ok
+}
+
+// overridden looks at what a step of the user's made of a config.
+func (c *checker) overridden(step *compose.Step) {
+	layer := c.layer(step)
+	if !layer.Kind.User() {
+		return
+	}
+	if layer.Kind == compose.ProjectLayer {
+		c.dshFolder(step)
+	}
+	for _, change := range step.Changes {
+		if change.Key != "config" || !change.Had {
+			continue
+		}
+		c.copied(step, change)
+		if before := c.before[step]; before.step != nil && before.step.Layer < step.Layer && layer.Kind != compose.SetLayer {
+			c.dropped(step, before.step, change)
+		}
+	}
+}
+
+// dropped says which keys of the layers below an override left out.
+func (c *checker) dropped(step, before *compose.Step, change compose.Change) {
+	f := Finding{Code: KeysDropped, Severity: Info, Row: id(step.Target), subject: "config"}
+	if old, ok := children(step.Target, change.Old); ok {
+		lost := lostRows(old, change.New)
+		if len(lost) == 0 {
+			return
+		}
+		f.Message = fmt.Sprintf("this replaces the rows of group %s whole, and these of %s are gone: %s", called(step.Target), c.stepAt(before), names(lost))
+		f.Remedy = "restate them, or add rows with `- id: " + yamlID(step.Target) + "` and insert"
+		c.add(step, []string{"config"}, f)
+		return
+	}
+	lost := lostKeys(nil, change.Old, change.New)
+	if len(lost) == 0 {
+		return
+	}
+	f.Message = fmt.Sprintf("this replaces the config of %s whole, and these keys of %s are gone: %s", called(step.Target), c.stepAt(before), names(lost))
+	f.Remedy = "restate them, or write single keys with " + c.command(append([]string{"config", "set"}, append(layerFlag(c.layer(step).Kind), id(step.Target)+".KEY", "VALUE")...)...)
+	c.add(step, []string{"config"}, f)
+}
+
+// layerFlag is the flag of `dsh config set` that means a layer.
+func layerFlag(kind compose.Kind) []string {
+	switch kind {
+	case compose.HomeLayer:
+		return []string{"--home"}
+	case compose.ProjectLayer:
+		return []string{"--project"}
+	default:
+		return nil
+	}
+}
+
+// lostKeys is the paths of what stands in old and not in new, each as short as
+// possible.
+func lostKeys(at []string, old, now compose.Value) []string {
+	was, ok := old.(*compose.Map)
+	if !ok {
+		return nil
+	}
+	is, ok := now.(*compose.Map)
+	if !ok && len(at) > 0 {
+		return nil // another value in its place
+	}
+	var lost []string
+	for key, v := range was.All() {
+		path := below(at, key)
+		if next, ok := is.Get(key); ok {
+			lost = append(lost, lostKeys(path, v, next)...)
+		} else {
+			lost = append(lost, compose.PathText(path))
+		}
+	}
+	return lost
+}
+
+// lostRows is the rows of old that now has no row of the same id for.
+func lostRows(old *compose.List, now compose.Value) []string {
+	there := map[string]bool{}
+	if list, ok := now.(*compose.List); ok {
+		for _, item := range list.Items {
+			if row, ok := item.(*compose.Map); ok {
+				there[called(row)] = true
+			}
+		}
+	}
+	var lost []string
+	for _, item := range old.Items {
+		if row, ok := item.(*compose.Map); ok && !there[called(row)] {
+			lost = append(lost, called(row))
+		}
+	}
+	return lost
+}
+
+// copied finds keys that an override copied from the layers below, as a
+// comment in it says, and that have another value there by now.
+func (c *checker) copied(step *compose.Step, change compose.Change) {
+	src := step.Patch.Source
+	if src == nil || !strings.Contains(string(src.Text), copyNote) {
+		return
+	}
+	keys := patchedit.CopiedKeys(src.Text, patchedit.Path{strconv.Itoa(step.Patch.Entry), "config"})
+	for _, key := range keys {
+		here, ok := valueAt(change.New, key)
+		if !ok {
+			continue // somebody took it out
+		}
+		there, has := valueAt(change.Old, key)
+		if has && compose.Equal(here, there) {
+			continue
+		}
+		target := compose.Target{ID: id(step.Target), Path: key}.String()
+		f := Finding{Code: CopiedKeyChanged, Severity: Warning, Row: id(step.Target), subject: target}
+		now := "and the layers below no longer have it"
+		if has {
+			now = "which is " + c.shown(there, key...) + " there now"
+		}
+		f.Message = fmt.Sprintf("%s is %s, copied from the layers below, %s", target, c.shown(here, key...), now)
+		unset := append([]string{"config", "unset"}, append(layerFlag(c.layer(step).Kind), target)...)
+		f.Remedy = "to take what is there: " + c.command(unset...)
+		c.add(step, below([]string{"config"}, key...), f)
+	}
+}
+
+// copyNote is in every comment that [patchedit.CopiedKeys] reads.
+const copyNote = "copied from the layers below"
+
+// dshFolder finds paths of a project's layer that mean the folder which the
+// layer is in.
+func (c *checker) dshFolder(step *compose.Step) {
+	src := step.Patch.Source
+	if src == nil || c.opts.Rules == nil {
+		return
+	}
+	find := func(row *compose.Map, config compose.Value, at []string) {
+		for _, name := range compose.Paths(c.opts.Rules(get(row, "name")), config) {
+			if filepath.Clean(name) != filepath.Clean(src.Dir) {
+				continue
+			}
+			path, _ := pathOf(config, name)
+			c.add(step, below(at, path...), Finding{
+				Code: PathIsDshFolder, Severity: Info, Row: id(row), subject: compose.PathText(path),
+				Message: fmt.Sprintf("the path means %s, the folder of this file", src.Dir),
+				Remedy:  "write .. for the project's own directory",
+			})
+		}
+	}
+	for _, change := range step.Changes {
+		if change.Key == "config" {
+			find(step.Target, change.New, []string{"config"})
+		}
+	}
+	for _, row := range c.order {
+		if at := c.rows[row]; at.step == step {
+			if config, ok := row.Get("config"); ok && c.writers[row].step == step {
+				find(row, config, below(at.path, "config"))
+			}
+		}
+	}
+}
+
+// pathOf is where in v a text stands.
+func pathOf(v compose.Value, text string) ([]string, bool) {
+	switch v := v.(type) {
+	case string:
+		return nil, v == text
+	case *compose.Map:
+		for key, item := range v.All() {
+			if path, ok := pathOf(item, text); ok {
+				return append([]string{key}, path...), true
+			}
+		}
+	case *compose.List:
+		for i, item := range v.Items {
+			if path, ok := pathOf(item, text); ok {
+				return append([]string{strconv.Itoa(i)}, path...), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// relativePaths holds the tree to the promise that every path in it is
+// absolute.
+func (c *checker) relativePaths() {
+	if c.opts.Rules == nil {
+		return
+	}
+	for _, p := range c.t.RelativePaths(c.opts.Rules) {
+		at, ok := c.writers[p.Row]
+		if !ok {
+			continue
+		}
+		path, _ := pathOf(valueOf(p.Row, "config"), p.Path)
+		c.add(at.step, below(at.path, path...), Finding{
+			Code: RelativePath, Severity: Error, Row: id(p.Row), subject: p.Path,
+			Message: fmt.Sprintf("the path %s in the config of %s is not absolute after composing", c.shown(p.Path), called(p.Row)),
+			Remedy:  "write it as an absolute path",
+		})
+	}
+}
+
+// rowsOutside finds what a file inserts into groups that it does not insert
+// itself: rows that are in no tree of the file alone.
+func (c *checker) rowsOutside() {
+	groups := map[compose.Value]int{}
+	for n := range c.t.Steps {
+		step := &c.t.Steps[n]
+		m := step.Patch.Map
+		if step.Outcome != compose.NotFound {
+			continue
+		}
+		list, ok := valueOf(m, "insert").(*compose.List)
+		if !ok {
+			if name := get(m, "name"); name != "" && has(m, "config") {
+				c.config(origin{n, step, []string{"config"}}, m, name, valueOf(m, "config"), true)
+			}
+			continue
+		}
+		tracer{c, origin{n: n, step: step}, map[*compose.List]bool{}}.rows(list.Items, []string{"insert"})
+		before := len(c.lists)
+		c.list(nil, list.Items, map[*compose.List]bool{})
+		group := valueOf(m, "id")
+		if !usable(group) {
+			continue
+		}
+		if at, ok := groups[group]; ok {
+			c.lists[at].rows = append(c.lists[at].rows, c.lists[before].rows...)
+			c.lists[before].rows = nil
+		} else {
+			groups[group] = before
+		}
+	}
+}

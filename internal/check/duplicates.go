@@ -1,0 +1,261 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"dsh/internal/compose"
+)
+
+// duplicates finds rows that have one id: side by side, where mounting stops,
+// and in different groups.
+func (c *checker) duplicates() {
+	firsts := map[compose.Value]*compose.Map{}
+	shared := map[[2]int]int{}
+	for _, list := range c.lists {
+		here := map[compose.Value]*compose.Map{}
+		for _, row := range list.rows {
+			id, _ := row.Get("id")
+			if !usable(id) {
+				continue
+			}
+			if other, ok := here[id]; ok {
+				c.duplicate(other, row, shared)
+				continue
+			}
+			here[id] = row
+			if other, ok := firsts[id]; ok {
+				c.repeated(other, row)
+			} else {
+				firsts[id] = row
+			}
+		}
+	}
+	c.overlaps(shared)
+}
+
+// usable says whether patches can name an id.
+func usable(id compose.Value) bool {
+	switch id.(type) {
+	case string, float64:
+		return compose.Truthy(id)
+	default:
+		return false
+	}
+}
+
+// duplicate is two rows side by side with one id.
+func (c *checker) duplicate(a, b *compose.Map, shared map[[2]int]int) {
+	first, second := c.rows[a], c.rows[b]
+	if first.step == nil || second.step == nil || c.sameBundle(first, second) {
+		return
+	}
+	shared[[2]int{first.step.Layer, second.step.Layer}]++
+	f := Finding{Code: DuplicateID, Severity: Error, Row: id(b), Blocks: true, subject: c.layer(first.step).Label}
+	f.Message = fmt.Sprintf("row %s is inserted here and by %s, and a profile with both does not start", called(b), c.where(first, a))
+	if c.alone {
+		f.Message = fmt.Sprintf("row %s is inserted here and in %s, and a profile with both does not start", called(b), c.where(first, a))
+	}
+	f.Remedy = c.duplicateRemedy(first, second, a, b)
+	c.addRow(second, b, f)
+}
+
+func (c *checker) duplicateRemedy(first, second origin, a, b *compose.Map) string {
+	here, there := c.layer(second.step), c.layer(first.step)
+	override := fmt.Sprintf("override the row instead of inserting it again: - id: %s, with the keys to change", yamlID(b))
+	own := fmt.Sprintf("give one of them an id of its own, as %s", compose.AppendFlow(nil, scoped(get(b, "name"), id(b))))
+	switch {
+	case first.step.Layer == second.step.Layer:
+		if get(a, "name") == get(b, "name") {
+			return "delete one of the two; " + strings.Replace(override, "the row instead", "it instead", 1)
+		}
+		return own
+	case here.Kind.User():
+		if get(a, "name") == get(b, "name") {
+			return override
+		}
+		return fmt.Sprintf("give your row an id of its own, as %s, or %s", compose.AppendFlow(nil, scoped(get(b, "name"), id(b))), override)
+	default:
+		out := here.Label
+		if inBox(out) && !inBox(there.Label) {
+			out = there.Label
+		}
+		return fmt.Sprintf("take one of the two out: %s; its author could %s", c.disable(out), own)
+	}
+}
+
+// scoped is an id that nobody else is likely to have.
+func scoped(plugin, id string) string {
+	if plugin == "" || strings.ContainsAny(plugin, ":.") {
+		plugin = "my"
+	}
+	return strings.TrimPrefix(plugin, "@") + "/" + id
+}
+
+func inBox(bundle string) bool { return strings.HasPrefix(bundle, "@deepseek-ai/") }
+
+// sameBundle says whether two rows are of one bundle that is listed twice.
+func (c *checker) sameBundle(first, second origin) bool {
+	here, there := c.layer(first.step), c.layer(second.step)
+	return first.step.Layer != second.step.Layer && here.Kind == compose.BundleLayer && there.Kind == compose.BundleLayer && here.Label == there.Label
+}
+
+// repeated is two rows in different groups with one id.
+func (c *checker) repeated(a, b *compose.Map) {
+	first, second := c.rows[a], c.rows[b]
+	if first.step == nil || second.step == nil || c.sameBundle(first, second) {
+		return
+	}
+	found := "neither of them"
+	switch c.t.Find(valueOf(b, "id")) {
+	case a:
+		found = "only the other one"
+	case b:
+		found = "only this one"
+	}
+	c.addRow(second, b, Finding{
+		Code: RepeatedID, Severity: Warning, Row: id(b), subject: c.layer(first.step).Label,
+		Message: fmt.Sprintf("the id %s is also that of a row in another group, by %s; patches find %s", called(b), c.where(first, a), found),
+		Remedy:  "give one of them another id",
+	})
+}
+
+// overlaps finds layers that have several rows in common.
+func (c *checker) overlaps(shared map[[2]int]int) {
+	const several = 3
+	for pair, count := range shared {
+		if count < several || pair[0] == pair[1] {
+			continue
+		}
+		first, second := c.t.Layers[pair[0]], c.t.Layers[pair[1]]
+		f := Finding{Code: LayersOverlap, Severity: Warning, Layer: second.Label, subject: first.Label}
+		f.Message = fmt.Sprintf("%s and %s insert %d rows with the same ids", second.Label, first.Label, count)
+		if second.Kind.User() {
+			f.Message += ", as if rows had been copied"
+			f.Remedy = "override the rows that are there: only insert what no layer below inserts"
+		} else {
+			out := second.Label
+			if inBox(out) && !inBox(first.Label) {
+				out = first.Label
+			}
+			f.Message += ": they look like two applications, or like a collection and one of its parts"
+			f.Remedy = fmt.Sprintf("give %s a profile of its own, and take it out here: %s", out, c.disable(out))
+		}
+		c.found = append(c.found, located{f, pair[1]})
+	}
+}
+
+// severalTimes are plugins that are made to be used in several rows.
+var severalTimes = map[string]bool{
+	"@deepseek-ai/dsh-mcp-client": true, "@deepseek-ai/dsh-skill-filesystem": true,
+	"cordis:group": true, "cordis:include": true,
+}
+
+// pluginsTwice finds plugins that two bundles insert, under different ids.
+func (c *checker) pluginsTwice() {
+	type use struct {
+		row *compose.Map
+		at  origin
+	}
+	uses := map[string][]use{}
+	var order []string
+	for _, list := range c.lists {
+		for _, row := range list.rows {
+			at, name := c.rows[row], get(row, "name")
+			if at.step == nil || c.layer(at.step).Kind != compose.BundleLayer || name == "" || severalTimes[name] || off(row) {
+				continue
+			}
+			if uses[name] == nil {
+				order = append(order, name)
+			}
+			uses[name] = append(uses[name], use{row, at})
+		}
+	}
+	for _, name := range order {
+		layers := map[int]use{}
+		for _, u := range uses[name] {
+			if _, again := layers[u.at.step.Layer]; again {
+				layers = nil // one bundle uses it several times, so that this is what it is for
+				break
+			}
+			layers[u.at.step.Layer] = u
+		}
+		if len(layers) < 2 {
+			continue
+		}
+		a := uses[name][0]
+		for _, b := range uses[name][1:] {
+			if valueOf(a.row, "id") == valueOf(b.row, "id") && c.groups[a.row] == c.groups[b.row] || c.sameBundle(a.at, b.at) {
+				continue // a duplicate id, which is said elsewhere
+			}
+			out := c.layer(b.at.step).Label
+			if first := c.layer(a.at.step).Label; inBox(out) && !inBox(first) {
+				out = first
+			}
+			c.addRow(b.at, b.row, Finding{
+				Code: PluginTwice, Severity: Warning, Row: id(b.row), subject: name,
+				Message: fmt.Sprintf("the plugin %s is also inserted by %s, as row %s, and would run twice", name, c.where(a.at, a.row), called(a.row)),
+				Remedy:  fmt.Sprintf("take one of the two bundles out: %s; or switch one row off: %s", c.disable(out), c.command("config", "disable", called(b.row))),
+			})
+		}
+	}
+}
+
+// off says whether a row is switched off, whatever the environment.
+func off(row *compose.Map) bool {
+	v := valueOf(row, "disabled")
+	_, expr := v.(compose.Expr)
+	return !expr && compose.Truthy(v)
+}
+
+// bundlesTwice finds bundles whose layer applies twice.
+func (c *checker) bundlesTwice() {
+	listed := map[string]bool{}
+	said := map[string]bool{}
+	for n, layer := range c.t.Layers {
+		if layer.Kind != compose.BundleLayer {
+			continue
+		}
+		if listed[layer.Label] && !said[layer.Label] {
+			said[layer.Label] = true
+			c.found = append(c.found, located{Finding{
+				Code: BundleTwice, Severity: Error, Layer: layer.Label, Blocks: len(layer.Patches) > 0 && inserts(layer),
+				Message: fmt.Sprintf("%s is listed twice, so that its layer applies twice", layer.Label),
+				Remedy:  "take one mention out of dsh.profile.bundles in the profile's package.json",
+			}, n})
+		}
+		listed[layer.Label] = true
+	}
+}
+
+// inserts says whether a layer inserts rows.
+func inserts(layer compose.Layer) bool {
+	for _, patch := range layer.Patches {
+		if compose.Truthy(valueOf(patch.Map, "insert")) {
+			return true
+		}
+	}
+	return false
+}
+
+// tooLarge finds rows that were left out for their size: what the tree warns
+// of and no step.
+func (c *checker) tooLarge() {
+	skipped := 0
+	for _, step := range c.t.Steps {
+		if !step.Outcome.Applied() {
+			skipped++
+		}
+	}
+	for _, warning := range c.t.Warnings[min(skipped, len(c.t.Warnings)):] {
+		for n, layer := range c.t.Layers {
+			if layer.Label == warning.Layer {
+				c.found = append(c.found, located{Finding{
+					Code: RowTooLarge, Severity: Error, Layer: layer.Label, Message: warning.Text,
+					Remedy: "write the row without aliases that repeat large values",
+				}, n})
+				break
+			}
+		}
+	}
+}
