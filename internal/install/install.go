@@ -61,6 +61,10 @@ type Result struct {
 	Changes  []Change
 	Tree     TreeChange
 	Warnings []string
+	Manifest *profile.Manifest // the profile's, as the job leaves it
+
+	tree   *tree
+	before present
 }
 
 // Action is what happened to one dependency of the profile.
@@ -421,7 +425,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		j.Events.Linking(len(lock.Nodes))
 	}
 	t := &tree{dir: j.Dir, lock: lock, entries: entries, skipped: skipped}
-	result := &Result{Warnings: append(find.deprecations(lock), newPeerProblems(j.locked, lock)...)}
+	result := &Result{Warnings: append(find.deprecations(lock), newPeerProblems(j.locked, lock)...), Manifest: j.manifest, tree: t, before: j.present}
 	if result.Tree, err = t.stage(ctx, j.Tx, j.present); err != nil {
 		return nil, err
 	}

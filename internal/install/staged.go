@@ -1,0 +1,36 @@
+package install
+
+import "path/filepath"
+
+// Staged is a package as it will be once a job is committed.
+type Staged struct {
+	Dir   string // where it will stand
+	Files string // where its files are until then
+}
+
+// Staged finds a package of the profile's own node_modules as it will be. It is
+// not ok for one that will not be there; Node.js then looks in the directories
+// above the profile's.
+func (r *Result) Staged(name string) (s Staged, ok bool) {
+	if !ValidName(name) {
+		return s, false
+	}
+	t, at := r.tree, "node_modules/"+name
+	s.Dir = filepath.Join(t.dir, filepath.FromSlash(at))
+	n, locked := t.lock.at(at)
+	_, leaves := r.before.lock.at(at)
+	switch {
+	case locked && t.skipped[at]:
+		return s, false
+	case locked && n.Origin.Kind == Link:
+		s.Dir = nativePlace(t.dir, n.Origin.Place)
+		s.Files = s.Dir
+	case locked:
+		s.Files = t.entries[n.Integrity].Dir()
+	case leaves || r.before.foreign != "":
+		return s, false
+	default:
+		s.Files = s.Dir // nobody's business but the one's who put it there
+	}
+	return s, true
+}
