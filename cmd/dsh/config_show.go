@@ -1,6 +1,479 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"dsh/internal/action"
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/ui"
+)
 
 // configShowVerbs show what is composed and where it comes from.
-func (r *runner) configShowVerbs() []*cli.Command { return nil }
+func (r *runner) configShowVerbs() []*cli.Command {
+	return []*cli.Command{
+		r.configVerb("explain", "show which layers wrote a row, or list all rows", "[ROW[.KEY]]", (*configRun).explain, layerFlags()...),
+		r.configVerb("layers", "show the layers in order, and what each does", " ", (*configRun).listLayers, layerFlags()...),
+		r.configVerb("dump", "print the composed rows, or one of them", "[ROW[.KEY]]", (*configRun).dumpConfig, append(layerFlags(),
+			&cli.StringFlag{Name: "format", Usage: "yaml, or json with the layers of each row"})...),
+		r.configVerb("diff", "compare two profiles, or one with its defaults", "A [B]", (*configRun).diff, showSecretsFlag(),
+			&cli.BoolFlag{DisableDefaultText: true, Name: "exit-code", Usage: "exit with 1 if they differ"}),
+	}
+}
+
+// target is the only argument, "" without one.
+func (c *configRun) target() (string, error) {
+	args := c.cli.Args()
+	if args.Len() > 1 {
+		return "", fault.Errorf(fault.Other, "config %s takes one ROW or ROW.KEY, and got %d words: %s",
+			c.cli.Command.Name, args.Len(), fault.ShellWords(args.Slice()...))
+	}
+	return args.First(), nil
+}
+
+func (c *configRun) warn(warnings []string) {
+	for _, w := range warnings {
+		c.ui.Warn(w)
+	}
+}
+
+func (c *configRun) explain() error {
+	target, err := c.target()
+	if err != nil {
+		return err
+	}
+	if target == "" {
+		list, err := action.ExplainRows(c.ctx, c.env, c.layers)
+		if err != nil {
+			return err
+		}
+		c.warn(list.Warnings)
+		return c.ui.Result(list, func(w io.Writer) { printRows(w, list) })
+	}
+	x, err := action.Explain(c.ctx, c.env, c.layers, target, c.showSecrets())
+	if err != nil {
+		return err
+	}
+	c.warn(x.Warnings)
+	return c.ui.Result(x, func(w io.Writer) {
+		p := explanation{w, c.ui}
+		for i, row := range x.Rows {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			p.row(x, row)
+		}
+		p.skipped(x)
+		p.order(x)
+	})
+}
+
+// layerName is a layer in a few words: the file of the profile, of the home and
+// of the project needs no path to be known.
+func layerName(kind, label string) string {
+	switch kind {
+	case compose.ProfileLayer.String(), compose.HomeLayer.String(), compose.ProjectLayer.String():
+		return kind
+	default:
+		return ui.Clean(label)
+	}
+}
+
+// table prints lines of cells, the cells of a column below each other.
+func table(w io.Writer, lines [][]string) {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range lines {
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	t.Flush()
+	for line := range strings.Lines(b.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
+}
+
+func printRows(w io.Writer, list *action.RowList) {
+	lines := [][]string{{"ROW", "PLUGIN", "STATE", "FROM", "CHANGED BY"}}
+	for _, row := range list.Rows {
+		lines = append(lines, rowLines(row, "")...)
+	}
+	table(w, lines)
+}
+
+// rowLines are the cells of a row and of the rows inside it.
+func rowLines(row action.RowSummary, indent string) [][]string {
+	from := ""
+	if row.From != nil {
+		from = layerName(row.From.Kind, row.From.Layer)
+	}
+	var changers []string
+	for _, where := range row.ChangedBy {
+		changers = append(changers, layerName(where.Kind, where.Layer))
+	}
+	state := row.State
+	if row.Hidden {
+		state += ", hidden from patches"
+	}
+	lines := [][]string{{indent + rowLabel(row), ui.Clean(row.Plugin), state, from, strings.Join(changers, ", ")}}
+	for _, child := range row.Children {
+		lines = append(lines, rowLines(child, indent+"  ")...)
+	}
+	return lines
+}
+
+// rowLabel is the id of a row, or its place where it has none.
+func rowLabel(row action.RowSummary) string {
+	if row.ID.V == nil {
+		return "(no id, at " + row.Path + ")"
+	}
+	return ui.Clean(compose.IDText(row.ID.V))
+}
+
+// explanation prints what is known of a row.
+type explanation struct {
+	w  io.Writer
+	ui *ui.UI
+}
+
+func (p explanation) row(x *action.Explanation, row action.RowHistory) {
+	about := p.ui.Bold("row "+rowLabel(row.RowSummary)) + " of " + ui.Clean(row.Plugin) + " in profile " + x.Profile + ": " + row.State
+	fmt.Fprintln(p.w, about)
+	switch {
+	case row.Removed != nil:
+		fmt.Fprintf(p.w, "  it is not in the tree: %s replaced the config of its group, %s\n", layerName(row.Removed.Kind, row.Removed.Layer), ui.Clean(row.Removed.Place()))
+		fmt.Fprintln(p.w, "  patches still find it, and change nothing that shows")
+	case row.Hidden && len(x.Rows) > 1:
+		fmt.Fprintf(p.w, "  it is one of %d rows with this id, at %s; patches find the last one that was inserted\n", len(x.Rows), row.Path)
+	case row.Hidden:
+		fmt.Fprintln(p.w, "  patches do not find it: it was not inserted, but came with the config of its group")
+	case len(x.Rows) > 1:
+		fmt.Fprintf(p.w, "  it is the one of %d rows with this id that patches find, at %s\n", len(x.Rows), row.Path)
+	}
+	last := ""
+	for _, k := range row.Writes {
+		head := layerName(k.Kind, k.Layer)
+		if name := kindName(k.Kind); name != head {
+			head += " (" + name + ")"
+		}
+		if k.Inserted {
+			head += " inserts the row"
+		}
+		if head != last {
+			fmt.Fprintf(p.w, "\n%s:\n", p.ui.Bold(head))
+			last = head
+		}
+		p.write(k)
+	}
+	for _, put := range row.Inserts {
+		fmt.Fprintf(p.w, "\n%s puts rows into it: %s  %s\n", p.ui.Bold(layerName(put.Kind, put.Layer)), ui.Clean(strings.Join(put.Rows, ", ")), p.comment(put.Place()))
+	}
+	fmt.Fprintf(p.w, "\n%s\n", p.ui.Bold("in the end:"))
+	for _, kv := range row.Final {
+		from := "no layer"
+		if kv.From != nil {
+			from = "from " + layerName(kv.From.Kind, kv.From.Layer)
+		}
+		p.value(kv.Key, kv.Value, kv.Rows, from)
+	}
+	if len(row.Final) == 0 {
+		fmt.Fprintln(p.w, "  not set, so that the plugin's default counts")
+	}
+	if row.Near != "" {
+		fmt.Fprintf(p.w, "  did you mean %s?\n", ui.Clean(row.Near))
+	}
+	p.expressions(row.Expressions)
+}
+
+func (p explanation) comment(text string) string { return p.ui.Dim("# " + ui.Clean(text)) }
+
+// value prints a key and its value as YAML, with a comment on the first line.
+func (p explanation) value(key string, v action.Shown, rows []string, comment string) {
+	if rows != nil {
+		fmt.Fprintf(p.w, "  %s: rows %s  %s\n", key, ui.Clean(strings.Join(rows, ", ")), p.comment(comment))
+		return
+	}
+	m := &compose.Map{}
+	m.Set(key, v.V)
+	first, rest, more := strings.Cut(string(compose.AppendYAML(nil, m, 1)), "\n")
+	fmt.Fprintf(p.w, "  %s  %s\n", ui.Clean(first), p.comment(comment))
+	if more {
+		fmt.Fprintln(p.w, ui.Clean(rest))
+	}
+}
+
+func (p explanation) write(k action.KeyWrite) {
+	place := k.Place()
+	if k.Same {
+		place += ", the same as below"
+	}
+	if k.Absent {
+		fmt.Fprintf(p.w, "  %s: (left out)  %s\n", ui.Clean(k.Key), p.comment(place))
+	} else {
+		p.value(k.Key, k.Value, k.Rows, place)
+	}
+	for _, lost := range k.Lost {
+		again := ""
+		if lost.Again {
+			again = "; a later layer writes it again"
+		}
+		fmt.Fprintf(p.w, "    %s %s (%s, %s)%s\n", p.ui.Yellow("thrown away:"), ui.Clean(lost.Key),
+			layerName(lost.From.Kind, lost.From.Layer), ui.Clean(lost.From.Place()), again)
+	}
+}
+
+func (p explanation) expressions(list []action.ExpressionInfo) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(p.w, "\n%s\n", p.ui.Bold("expressions, evaluated at boot and not now:"))
+	for _, e := range list {
+		fmt.Fprintf(p.w, "  %s: %s\n", ui.Clean(e.Key), ui.Clean(e.Text))
+		for _, use := range e.Env {
+			set := "not set here"
+			if use.Set {
+				set = "set"
+			}
+			fmt.Fprintf(p.w, "    reads the variable %s: %s\n", ui.Clean(use.Name), set)
+		}
+		if len(e.Services) > 0 {
+			fmt.Fprintf(p.w, "    reads %s\n", ui.Clean(strings.Join(e.Services, ", ")))
+		}
+		if e.Problem != "" {
+			fmt.Fprintf(p.w, "    %s %s\n", p.ui.Red("problem:"), ui.Clean(e.Problem))
+		}
+	}
+	if slices.ContainsFunc(list, func(e action.ExpressionInfo) bool { return len(e.Env) > 0 }) {
+		fmt.Fprintln(p.w, "  .env files are read at boot, too")
+	}
+}
+
+func (p explanation) skipped(x *action.Explanation) {
+	if len(x.Skipped) == 0 {
+		return
+	}
+	fmt.Fprintf(p.w, "\n%s\n", p.ui.Bold("skipped patches that wanted it:"))
+	for _, s := range x.Skipped {
+		fmt.Fprintf(p.w, "  %s: %s\n", ui.Clean(s.Place()), ui.Clean(s.Why))
+	}
+}
+
+// kindName is a kind of layer as it is called on the command line.
+func kindName(kind string) string {
+	if kind == compose.PatchLayer.String() || kind == compose.SetLayer.String() {
+		return "--" + kind
+	}
+	return kind
+}
+
+// order prints the order of layers, with the one that has the last word about
+// what was asked for in brackets.
+func (p explanation) order(x *action.Explanation) {
+	wins := ""
+	for _, row := range x.Rows {
+		if n := len(row.Writes); n > 0 {
+			wins = row.Writes[n-1].Kind
+		}
+	}
+	var names []string
+	for kind := compose.BundleLayer; kind <= compose.SetLayer; kind++ {
+		name := kindName(kind.String())
+		if kind == compose.BundleLayer {
+			name = "bundles"
+		}
+		if kind.String() == wins {
+			name = "[" + name + "]"
+		}
+		names = append(names, name)
+	}
+	fmt.Fprintf(p.w, "\norder of layers, the last one wins: %s\n", strings.Join(names, " → "))
+}
+
+func (c *configRun) listLayers() error {
+	if c.cli.Args().Present() {
+		return fault.Errorf(fault.Other, "config layers takes no words; it shows all layers")
+	}
+	list, err := action.ListLayers(c.ctx, c.env, c.layers)
+	if err != nil {
+		return err
+	}
+	c.warn(list.Warnings)
+	return c.ui.Result(list, func(w io.Writer) { c.printLayers(w, list) })
+}
+
+func (c *configRun) printLayers(w io.Writer, list *action.LayerList) {
+	fmt.Fprintf(w, "profile %s (%s): %s, the last layer wins\n", list.Profile, ui.Clean(list.Dir), counted(list.Rows, "row"))
+	lines := [][]string{{"#", "KIND", "LAYER", "VERSION", "STATE", "INSERTS", "OVERRIDES", "SKIPPED", "SOURCE"}}
+	for _, l := range list.Layers {
+		line := []string{"-", l.Kind, layerName(l.Kind, l.Label), ui.Clean(l.Version), l.State, "", "", "", ui.Clean(l.Source)}
+		if l.Number > 0 {
+			line[0] = strconv.Itoa(l.Number)
+			line[5], line[6], line[7] = strconv.Itoa(len(l.Inserts)), strconv.Itoa(len(l.Overrides)), strconv.Itoa(len(l.Skipped))
+		}
+		lines = append(lines, line)
+	}
+	table(w, lines)
+	for _, l := range list.Layers {
+		if l.Reason != "" || l.Remedy != "" {
+			fmt.Fprintf(w, "\n%s is %s", painted(c.ui, l.State, layerName(l.Kind, l.Label)), l.State)
+			if l.Reason != "" {
+				fmt.Fprintf(w, ": %s", ui.Clean(l.Reason))
+			}
+			fmt.Fprintln(w)
+			if l.Remedy != "" {
+				fmt.Fprintf(w, "  hint: %s\n", ui.Clean(l.Remedy))
+			}
+		}
+	}
+	for _, l := range list.Layers {
+		for i, s := range l.Skipped {
+			if i == 0 {
+				fmt.Fprintf(w, "\nskipped patches of %s:\n", layerName(l.Kind, l.Label))
+			}
+			fmt.Fprintf(w, "  %s: %s\n", ui.Clean(s.Place()), ui.Clean(s.Why))
+		}
+	}
+	c.printOverridden(w, list)
+}
+
+// painted is a name in the colour of a state.
+func painted(u *ui.UI, state, name string) string {
+	if state == "disabled" {
+		return u.Dim(name)
+	}
+	return u.Red(name)
+}
+
+func (c *configRun) printOverridden(w io.Writer, list *action.LayerList) {
+	if len(list.Overridden) == 0 {
+		return
+	}
+	names := map[int]string{}
+	for _, l := range list.Layers {
+		names[l.Number] = fmt.Sprintf("%d %s", l.Number, layerName(l.Kind, l.Label))
+	}
+	fmt.Fprintln(w, "\noverridden rows, and the layers that wrote them:")
+	var lines [][]string
+	for _, o := range list.Overridden {
+		var layers []string
+		for _, n := range o.Layers {
+			layers = append(layers, names[n])
+		}
+		lines = append(lines, []string{"  " + ui.Clean(o.Row), strings.Join(layers, " → ")})
+	}
+	table(w, lines)
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func (c *configRun) dumpConfig() error {
+	target, err := c.target()
+	if err != nil {
+		return err
+	}
+	format := c.cli.String("format")
+	if c.cli.IsSet("format") && format != "yaml" && format != "json" {
+		return fault.Errorf(fault.Other, "--format is yaml or json, and not %q", format)
+	}
+	d, err := action.DumpConfig(c.ctx, c.env, c.layers, target, c.showSecrets())
+	if err != nil {
+		return err
+	}
+	c.warn(d.Warnings)
+	for _, note := range d.Notes {
+		c.ui.Say("%s", note)
+	}
+	for _, notice := range d.Notices {
+		c.ui.Notice(notice)
+	}
+	if c.ui.JSON && format == "yaml" {
+		return c.ui.Result(map[string]any{"profile": d.Profile, "config": string(d.YAML)}, nil)
+	}
+	if c.ui.JSON || format != "json" {
+		return c.ui.Result(d, func(w io.Writer) { w.Write(d.YAML) })
+	}
+	enc := json.NewEncoder(c.ui.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d)
+}
+
+func (c *configRun) diff() error {
+	args := c.cli.Args().Slice()
+	if len(args) == 0 || len(args) > 2 {
+		return fault.WithHint(fault.Errorf(fault.Other, "config diff compares one profile with its defaults, or two profiles"),
+			"dsh config diff A [B], where A and B are names of profiles or paths of their directories")
+	}
+	a, err := action.ParseDiffSide(args[0], c.env.Dir)
+	if err != nil {
+		return err
+	}
+	b := a
+	if len(args) == 2 {
+		if b, err = action.ParseDiffSide(args[1], c.env.Dir); err != nil {
+			return err
+		}
+	} else {
+		a.Defaults = true
+	}
+	d, err := action.Diff(c.ctx, c.env, a, b, c.showSecrets())
+	if err != nil {
+		return err
+	}
+	c.warn(d.Warnings)
+	return c.ui.Result(d, func(w io.Writer) { c.printDiff(w, d) })
+}
+
+func (c *configRun) printDiff(w io.Writer, d *action.ConfigDiff) {
+	fmt.Fprintf(w, "from %s to %s\n", ui.Clean(d.A), ui.Clean(d.B))
+	if !d.Differ {
+		fmt.Fprintln(w, "no differences")
+		return
+	}
+	var bundles []string
+	for _, name := range d.Bundles.Added {
+		bundles = append(bundles, "+ "+name)
+	}
+	for _, name := range d.Bundles.Removed {
+		bundles = append(bundles, "- "+name)
+	}
+	if d.Bundles.Reordered {
+		bundles = append(bundles, "in another order")
+	}
+	if len(bundles) > 0 {
+		fmt.Fprintf(w, "bundles: %s\n", ui.Clean(strings.Join(bundles, ", ")))
+	}
+	for _, row := range d.Added {
+		fmt.Fprintf(w, "+ %s of %s, from %s\n", ui.Clean(row.Row), ui.Clean(row.Plugin), ui.Clean(row.Layer))
+	}
+	for _, row := range d.Removed {
+		fmt.Fprintf(w, "- %s of %s, from %s\n", ui.Clean(row.Row), ui.Clean(row.Plugin), ui.Clean(row.Layer))
+	}
+	for _, row := range d.Changed {
+		fmt.Fprintf(w, "~ %s\n", ui.Clean(row.Row))
+		for _, k := range row.Keys {
+			fmt.Fprintf(w, "    %s: %s → %s\n", ui.Clean(k.Key), inLine(k.Old), inLine(k.New))
+		}
+	}
+}
+
+// inLine is a value in one line.
+func inLine(v *action.Shown) string {
+	if v == nil {
+		return "(not there)"
+	}
+	return ui.Clean(string(compose.AppendFlow(nil, v.V)))
+}

@@ -55,6 +55,16 @@ func readOrTemplate(home profile.Home, name profile.Name) (*profile.Profile, err
 	return p, err
 }
 
+// Shown is a value of a layer, redacted where that was asked for. Its JSON is
+// what JSON.stringify gives, with {"__jsExpr": text} for an expression.
+type Shown struct{ V compose.Value }
+
+// MarshalJSON also writes numbers that JSON has no form for.
+func (s Shown) MarshalJSON() ([]byte, error) {
+	text, err := (&compose.List{Items: []compose.Value{s.V}}).MarshalJSON()
+	return text[1 : len(text)-1], err
+}
+
 // shown says how values are shown.
 type shown struct {
 	secrets bool // as they are

@@ -1,0 +1,549 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dsh/internal/compose"
+	"dsh/internal/compose/jsexpr"
+	"dsh/internal/fault"
+	"dsh/internal/profile"
+)
+
+// RowList is the rows of a composed profile and the layers they come from.
+type RowList struct {
+	Profile  string       `json:"profile"`
+	Layers   []LayerName  `json:"layers"` // lowest first
+	Rows     []RowSummary `json:"rows"`
+	Warnings []string     `json:"-"`
+}
+
+// LayerName is a layer in its place.
+type LayerName struct {
+	Number int    `json:"number"` // from 1, the lowest
+	Kind   string `json:"kind"`
+	Label  string `json:"label"`
+}
+
+// RowSummary is one row in short.
+type RowSummary struct {
+	ID     Shown  `json:"id"` // null for a row without one
+	Path   string `json:"path"`
+	Plugin string `json:"plugin"`
+	// State is on, off, or decided at boot.
+	State string `json:"state"`
+	// Hidden says that patches do not find the row by its id.
+	Hidden    bool         `json:"hidden"`
+	From      *Where       `json:"from"` // null where a row is no mapping
+	ChangedBy []Where      `json:"changedBy"`
+	Children  []RowSummary `json:"children,omitempty"`
+}
+
+// Explanation is where one row, or one key of it, has its value from.
+type Explanation struct {
+	Profile string       `json:"profile"`
+	Target  string       `json:"target"`
+	Layers  []LayerName  `json:"layers"` // lowest first
+	Rows    []RowHistory `json:"rows"`   // all rows with the id
+	// Skipped are the patches that wanted the row and did not get it.
+	Skipped  []SkippedPatch `json:"skipped"`
+	Warnings []string       `json:"-"`
+}
+
+// RowHistory is what happened to one row, as far as it was asked for.
+type RowHistory struct {
+	RowSummary
+	// Removed is the patch that took the row out of the tree with the config of
+	// its group; null for a row that is there.
+	Removed *Where     `json:"removed"`
+	Writes  []KeyWrite `json:"writes"` // in order
+	Inserts []RowsPut  `json:"inserts,omitempty"`
+	Final   []KeyValue `json:"final"`
+	// Near is a key that is there and may have been meant, where nothing is at
+	// the path that was asked for.
+	Near        string           `json:"near,omitempty"`
+	Expressions []ExpressionInfo `json:"expressions"`
+}
+
+// KeyWrite is a key that a layer wrote.
+type KeyWrite struct {
+	Where
+	Inserted bool   `json:"inserted"` // with the row
+	Key      string `json:"key"`      // as in config.env.KEY
+	Value    Shown  `json:"value"`
+	// Absent says that the layer wrote what holds the key, and left it out.
+	Absent bool      `json:"absent"`
+	Same   bool      `json:"same"` // as the value below
+	Lost   []LostKey `json:"lost,omitempty"`
+	// Rows are the rows that a group got, in place of a value.
+	Rows []string `json:"rows,omitempty"`
+}
+
+// LostKey is a key of the layers below that the replacement of a whole value
+// threw away.
+type LostKey struct {
+	Key   string `json:"key"`
+	Value Shown  `json:"value"`
+	From  Where  `json:"from"`
+	// Again says that it is there in the end, since a later layer wrote it.
+	Again bool `json:"again"`
+}
+
+// RowsPut is rows that a layer put into a group.
+type RowsPut struct {
+	Where
+	Rows []string `json:"rows"`
+}
+
+// KeyValue is a key in the end, and the layer that wrote it last.
+type KeyValue struct {
+	Key   string   `json:"key"`
+	Value Shown    `json:"value"`
+	From  *Where   `json:"from"` // null where no layer gives a value
+	Rows  []string `json:"rows,omitempty"`
+}
+
+// ExpressionInfo is a `!!js` expression. It is evaluated at boot, not here.
+type ExpressionInfo struct {
+	Key      string   `json:"key"`
+	Text     string   `json:"text"`
+	Env      []EnvUse `json:"env"`      // variables that it reads
+	Services []string `json:"services"` // what it reads besides
+	Problem  string   `json:"problem,omitempty"`
+}
+
+// EnvUse is an environment variable, and whether it is set where dsh runs.
+type EnvUse struct {
+	Name string `json:"name"`
+	Set  bool   `json:"set"`
+}
+
+// SkippedPatch is a patch that matched nothing.
+type SkippedPatch struct {
+	Where
+	Why string `json:"why"`
+}
+
+// ExplainRows lists the rows of a profile.
+func ExplainRows(ctx context.Context, env Env, layers Layers) (*RowList, error) {
+	c, err := look(ctx, env, layers, true)
+	if err != nil {
+		return nil, err
+	}
+	return &RowList{
+		Profile:  layers.Name.String(),
+		Layers:   layerNames(c.Tree),
+		Rows:     newHistory(c.Tree).summaries(c.Tree.Rows, ""),
+		Warnings: slices.Concat(c.Warnings, c.Notices),
+	}, nil
+}
+
+func layerNames(tree *compose.Tree) []LayerName {
+	names := make([]LayerName, len(tree.Layers))
+	for i, layer := range tree.Layers {
+		names[i] = LayerName{i + 1, layer.Kind.String(), layer.Label}
+	}
+	return names
+}
+
+func (h *history) summaries(rows []compose.Row, above string) []RowSummary {
+	list := make([]RowSummary, len(rows))
+	for i, row := range rows {
+		list[i] = h.summary(row, above+"/"+strconv.Itoa(i))
+	}
+	return list
+}
+
+func (h *history) summary(row compose.Row, path string) RowSummary {
+	s := RowSummary{
+		ID: Shown{row.ID()}, Path: path, Plugin: row.Name(), State: rowState(row), ChangedBy: h.changers(row.Entry),
+		Hidden:   compose.Truthy(row.ID()) && h.tree.Find(row.ID()) != row.Entry,
+		Children: h.summaries(row.Children(), path+"/config"),
+	}
+	if where, ok := h.whereRow(row.Entry); ok {
+		s.From = &where
+	}
+	return s
+}
+
+// The states of a row.
+const (
+	rowOn     = "on"
+	rowOff    = "off"
+	rowAtBoot = "decided at boot"
+)
+
+// rowState says whether a row will be mounted. Groups always are.
+func rowState(row compose.Row) string {
+	group, _ := row.Entry.Get("group")
+	off, expr := row.Disabled()
+	switch {
+	case compose.Truthy(group):
+		return rowOn
+	case expr != nil:
+		return rowAtBoot
+	case off:
+		return rowOff
+	default:
+		return rowOn
+	}
+}
+
+// Explain says where a row, or what is at ROW.KEY or ROW:KEY, has its value
+// from.
+func Explain(ctx context.Context, env Env, layers Layers, text string, showSecrets bool) (*Explanation, error) {
+	c, err := look(ctx, env, layers, true)
+	if err != nil {
+		return nil, err
+	}
+	h := newHistory(c.Tree)
+	places := h.places()
+	target, err := compose.ParseTarget(text, places.find)
+	if err != nil {
+		return nil, err
+	}
+	e := &explainer{history: h, env: env, shown: shown{showSecrets}}
+	skipped := h.skipped(target.ID)
+	if target.Row == nil {
+		return nil, unknownRow(layers.Name, target.ID, places.ids(), skipped)
+	}
+	if target.RowKey != "" {
+		e.path = append([]string{target.RowKey}, target.Path...)
+	} else if len(target.Path) > 0 {
+		e.path = append([]string{"config"}, target.Path...)
+	}
+	x := &Explanation{
+		Profile: layers.Name.String(), Target: target.String(), Layers: layerNames(c.Tree),
+		Skipped: skipped, Warnings: c.Warnings,
+	}
+	for _, p := range places.of(target) {
+		x.Rows = append(x.Rows, e.row(p.row, p.path))
+	}
+	return x, nil
+}
+
+// unknownRow is that no layer inserts a row, and the patches that wanted it.
+func unknownRow(name profile.Name, id string, ids []string, skipped []SkippedPatch) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "there is no row %q", id)
+	for _, s := range skipped {
+		fmt.Fprintf(&b, "\n  the %s patch at %s wanted it", s.Kind, s.Place())
+	}
+	err := fault.Errorf(fault.Composition, "%s", b.String())
+	if meant := compose.Closest(id, ids); meant != "" {
+		return fault.WithHint(err, "did you mean %s?", meant)
+	}
+	return fault.WithHint(err, "%s lists the rows", fault.ShellWords("dsh", "config", "explain", "--profile", name.String()))
+}
+
+// Place is file:line:column, as far as it is known.
+func (w Where) Place() string {
+	place := w.File
+	if w.Line > 0 {
+		place = fmt.Sprintf("%s:%d:%d", place, w.Line, w.Column)
+	}
+	return place
+}
+
+// places are the rows of a tree by id, those included that patches do not find.
+type places struct {
+	tree *compose.Tree
+	byID map[string][]place
+}
+
+type place struct {
+	row  compose.Row
+	path string
+}
+
+func (h *history) places() places {
+	p := places{h.tree, map[string][]place{}}
+	p.add(h.tree.Rows, "")
+	return p
+}
+
+func (p places) add(rows []compose.Row, above string) {
+	for i, row := range rows {
+		path := above + "/" + strconv.Itoa(i)
+		if id := row.ID(); id != nil {
+			text := compose.IDText(id)
+			p.byID[text] = append(p.byID[text], place{row, path})
+		}
+		p.add(row.Children(), path+"/config")
+	}
+}
+
+func (p places) find(id string) *compose.Map {
+	if row := p.tree.FindText(id); row != nil {
+		return row
+	}
+	if found := p.byID[id]; len(found) > 0 {
+		return found[len(found)-1].row.Entry
+	}
+	return nil
+}
+
+// of is the rows that a target names, in the order of the tree. A row that is
+// not in the tree any more has no path.
+func (p places) of(target compose.Target) []place {
+	found := p.byID[target.ID]
+	if slices.ContainsFunc(found, func(p place) bool { return p.row.Entry == target.Row }) {
+		return found
+	}
+	return append(slices.Clip(found), place{compose.Row{Entry: target.Row}, ""})
+}
+
+func (p places) ids() []string {
+	ids := p.tree.IDs()
+	for id := range p.byID {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// skipped is the patches for a row that were skipped.
+func (h *history) skipped(id string) []SkippedPatch {
+	skipped := []SkippedPatch{}
+	for i, step := range h.tree.Steps {
+		wanted, _ := step.Patch.Map.Get("id")
+		if !step.Outcome.Applied() && wanted != nil && compose.IDText(wanted) == id {
+			skipped = append(skipped, SkippedPatch{h.where(i), step.Skipped})
+		}
+	}
+	return skipped
+}
+
+// explainer explains rows.
+type explainer struct {
+	*history
+	env Env
+	shown
+	path []string // what is asked for, from the row down; nil is all
+}
+
+func (e *explainer) row(row compose.Row, path string) RowHistory {
+	r := RowHistory{RowSummary: e.summary(row, path), Writes: []KeyWrite{}, Final: []KeyValue{}, Expressions: []ExpressionInfo{}}
+	if step, ok := e.removed[row.Entry]; ok && path == "" {
+		where := e.where(step, "config")
+		r.Removed = &where
+	}
+	group, _ := row.Entry.Get("group")
+	all := e.writes(row.Entry)
+	for i, w := range all {
+		if !e.asksFor(w.key) {
+			continue
+		}
+		below, had := wrote(all, w.key, i)
+		r.Writes = append(r.Writes, e.write(row.Entry, w, below, had, compose.Truthy(group)))
+	}
+	if !slices.ContainsFunc(r.Writes, func(k KeyWrite) bool { return !k.Absent }) {
+		r.Writes = []KeyWrite{} // nobody ever wrote it
+	}
+	if len(e.path) == 0 {
+		for _, i := range e.touched[row.Entry] {
+			if step := e.tree.Steps[i]; step.Outcome == compose.Inserted {
+				r.Inserts = append(r.Inserts, RowsPut{e.where(i), rowIDs(asInserted(step))})
+			}
+		}
+	}
+	e.final(row, all, &r)
+	return r
+}
+
+// asksFor says whether a key of the row is to be explained. The id is the row's
+// name, and no layer can change it.
+func (e *explainer) asksFor(key string) bool {
+	if len(e.path) > 0 {
+		return key == e.path[0]
+	}
+	return key != "id"
+}
+
+// write is one write as it is shown.
+func (e *explainer) write(row *compose.Map, w, below write, had, group bool) KeyWrite {
+	k := KeyWrite{Where: e.where(w.step, w.path...), Inserted: e.tree.Steps[w.step].Outcome == compose.Inserted, Key: w.key}
+	if rows, ok := e.asWritten(w).(*compose.List); ok && group && w.key == "config" && len(e.path) <= 1 {
+		k.Rows = rowIDs(rows.Items)
+		return k
+	}
+	rest := e.path[min(1, len(e.path)):]
+	k.Key = compose.PathText(append([]string{w.key}, rest...))
+	value, there := at(w.value, rest)
+	old, hadKey := at(below.value, rest)
+	if k.Absent = !there; there {
+		k.Where = e.where(w.step, append(slices.Clip(w.path), rest...)...)
+		k.Value.V, _ = at(e.value(w.value, w.key), rest)
+	}
+	k.Same = had && there == hadKey && compose.Equal(value, old)
+	if had && hadKey {
+		k.Lost = e.lost(row, w, below, rest, old, value, there)
+	}
+	return k
+}
+
+// asWritten is the value of a write as the layer has it.
+func (e *explainer) asWritten(w write) compose.Value {
+	v, _ := at(e.tree.Steps[w.step].Patch.Map, w.path)
+	return v
+}
+
+// lost is what a write threw away of the part of the value that is asked for.
+func (e *explainer) lost(row *compose.Map, w, below write, rest []string, old, value compose.Value, there bool) []LostKey {
+	var paths [][]string
+	if !there {
+		paths = [][]string{rest}
+	} else {
+		paths = lostKeys(old, value, rest)
+	}
+	var lost []LostKey
+	was := e.value(below.value, w.key)
+	now, _ := row.Get(w.key)
+	for _, path := range paths {
+		v, _ := at(was, path)
+		_, again := at(now, path)
+		lost = append(lost, LostKey{
+			Key: compose.PathText(append([]string{w.key}, path...)), Value: Shown{v},
+			From: e.where(below.step, append(slices.Clip(below.path), path...)...), Again: again,
+		})
+	}
+	return lost
+}
+
+// final is what is there in the end.
+func (e *explainer) final(row compose.Row, all []write, r *RowHistory) {
+	children := row.Children()
+	for key, v := range row.Entry.All() {
+		if !e.asksFor(key) {
+			continue
+		}
+		if key == "config" && len(children) > 0 && len(e.path) <= 1 {
+			kv := KeyValue{Key: key}
+			for _, child := range children {
+				kv.Rows = append(kv.Rows, rowName(child.Entry))
+			}
+			kv.From = e.winner(all, key, nil)
+			r.Final = append(r.Final, kv)
+			continue
+		}
+		rest := e.path[min(1, len(e.path)):]
+		if _, ok := at(v, rest); !ok {
+			r.Near = near(v, key, rest)
+			continue
+		}
+		value, _ := at(e.value(v, key), rest)
+		r.Final = append(r.Final, KeyValue{
+			Key: compose.PathText(append([]string{key}, rest...)), Value: Shown{value}, From: e.winner(all, key, rest),
+		})
+		e.expressions(v, append([]string{key}, rest...), rest, key, r)
+	}
+	if len(e.path) == 1 && len(r.Final) == 0 {
+		r.Near = near(row.Entry, "", e.path)
+	}
+}
+
+// winner is where the value of a key was written last.
+func (e *explainer) winner(all []write, key string, rest []string) *Where {
+	w, ok := wrote(all, key, len(all))
+	if !ok {
+		return nil
+	}
+	where := e.where(w.step, append(slices.Clip(w.path), rest...)...)
+	return &where
+}
+
+// near is a path that is there and may have been meant by one below key that is
+// not.
+func near(v compose.Value, key string, rest []string) string {
+	path := []string{key}
+	if key == "" {
+		path = nil
+	}
+	for _, step := range rest {
+		below, ok := at(v, []string{step})
+		if !ok {
+			m, _ := v.(*compose.Map)
+			var keys []string
+			for k := range m.All() {
+				keys = append(keys, k)
+			}
+			if meant := compose.Closest(step, keys); meant != "" {
+				return compose.PathText(append(path, meant))
+			}
+			return ""
+		}
+		v, path = below, append(path, step)
+	}
+	return ""
+}
+
+// expressions are those at and below a path in the value of a key.
+func (e *explainer) expressions(v compose.Value, path, rest []string, key string, r *RowHistory) {
+	below, _ := at(v, rest)
+	masked, _ := at(e.value(v, key), rest)
+	e.eachExpression(below, masked, path, r)
+}
+
+func (e *explainer) eachExpression(v, masked compose.Value, path []string, r *RowHistory) {
+	switch v := v.(type) {
+	case compose.Expr:
+		text := v.Text
+		if m, ok := masked.(compose.Expr); ok {
+			text = m.Text
+		}
+		r.Expressions = append(r.Expressions, e.expression(v.Text, text, compose.PathText(path)))
+	case *compose.Map:
+		for key, item := range v.All() {
+			m, _ := at(masked, []string{key})
+			e.eachExpression(item, m, append(slices.Clip(path), key), r)
+		}
+	case *compose.List:
+		for i, item := range v.Items {
+			index := strconv.Itoa(i)
+			m, _ := at(masked, []string{index})
+			e.eachExpression(item, m, append(slices.Clip(path), index), r)
+		}
+	}
+}
+
+// expression is what can be told of one without running it.
+func (e *explainer) expression(text, masked, key string) ExpressionInfo {
+	info := ExpressionInfo{Key: key, Text: masked, Env: []EnvUse{}, Services: []string{}}
+	parsed, err := jsexpr.Parse(text)
+	if err != nil {
+		info.Problem = err.Error()
+		return info
+	}
+	for _, name := range parsed.Env {
+		info.Env = append(info.Env, EnvUse{name, e.env.Getenv(name) != ""})
+	}
+	info.Services = append(info.Services, parsed.Services...)
+	if parsed.Statement {
+		info.Problem = "it is no expression but statements"
+	}
+	return info
+}
+
+// rowIDs are rows as people call them.
+func rowIDs(rows []compose.Value) []string {
+	names := make([]string, len(rows))
+	for i, item := range rows {
+		row, _ := item.(*compose.Map)
+		names[i] = rowName(row)
+	}
+	return names
+}
+
+// rowName is the id of a row, or what stands for it where it has none.
+func rowName(row *compose.Map) string {
+	if id, _ := row.Get("id"); id != nil {
+		return compose.IDText(id)
+	}
+	if name, _ := row.Get("name"); name != nil {
+		return "(no id, " + compose.IDText(name) + ")"
+	}
+	return "(no id)"
+}

@@ -1,0 +1,175 @@
+package action
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/stack"
+)
+
+// LayerList is the stack of a profile as it would be composed.
+type LayerList struct {
+	Profile string      `json:"profile"`
+	Dir     string      `json:"dir"`
+	Rows    int         `json:"rows"` // in the tree, those in groups included
+	Layers  []LayerInfo `json:"layers"`
+	// Overridden are the rows that more than one layer wrote.
+	Overridden []Overridden `json:"overridden"`
+	Warnings   []string     `json:"-"`
+}
+
+// LayerInfo is a layer, or what would be one, in its place.
+type LayerInfo struct {
+	Number  int      `json:"number,omitempty"` // from 1, the lowest; none unless it is applied
+	Kind    string   `json:"kind"`
+	Label   string   `json:"label"`
+	Version string   `json:"version,omitempty"`
+	Source  string   `json:"source"` // where it was found, "" if nowhere
+	Files   []string `json:"files"`
+	State   string   `json:"state"` // applied, broken, untrusted or disabled
+	Reason  string   `json:"reason,omitempty"`
+	Remedy  string   `json:"remedy,omitempty"` // a command or an edit
+	// Inserts and Overrides are the rows that it brought in, those in groups
+	// included, and the rows of layers below that it wrote to.
+	Inserts   []string       `json:"inserts"`
+	Overrides []string       `json:"overrides"`
+	Skipped   []SkippedPatch `json:"skipped"`
+}
+
+// Overridden is a row and the numbers of the layers that wrote it, the one that
+// wrote last behind the others.
+type Overridden struct {
+	Row    string `json:"row"`
+	Path   string `json:"path"`
+	Layers []int  `json:"layers"`
+}
+
+// ListLayers is the stack of a profile.
+func ListLayers(ctx context.Context, env Env, layers Layers) (*LayerList, error) {
+	c, err := look(ctx, env, layers, true)
+	if err != nil {
+		return nil, err
+	}
+	h := newHistory(c.Tree)
+	list := &LayerList{
+		Profile: layers.Name.String(), Dir: c.Profile.Dir, Layers: []LayerInfo{}, Overridden: []Overridden{},
+		Warnings: c.Warnings,
+	}
+	applied := 0
+	for _, e := range c.Stack.Entries {
+		info := layerInfo(env, c, e)
+		if e.State == stack.Applied {
+			applied++
+			h.fill(&info, e.Layer)
+		}
+		list.Layers = append(list.Layers, info)
+	}
+	for n := applied; n < len(c.Tree.Layers); n++ { // of --set, which is no entry
+		layer := c.Tree.Layers[n]
+		info := LayerInfo{Kind: layer.Kind.String(), Label: layer.Label, Source: "the command line", Files: []string{}, State: stack.Applied.String()}
+		h.fill(&info, n)
+		list.Layers = append(list.Layers, info)
+	}
+	list.overridden(h, c.Tree.Rows, "")
+	return list, nil
+}
+
+// layerInfo is what is known of an entry of the stack whatever it does.
+func layerInfo(env Env, c *Composed, e stack.Entry) LayerInfo {
+	info := LayerInfo{
+		Kind: e.Kind.String(), Label: e.Label, Source: e.Label, Files: append([]string{}, e.Files...), State: e.State.String(),
+		Inserts: []string{}, Overrides: []string{}, Skipped: []SkippedPatch{},
+	}
+	if e.Kind == compose.BundleLayer {
+		info.Source = ""
+		if e.Bundle != nil {
+			info.Version, info.Source = e.Bundle.Version, e.Bundle.Dir
+		}
+		if e.InBox {
+			info.Source = env.Installation.Describe()
+		}
+	}
+	if e.Err != nil {
+		info.Reason, info.Remedy = e.Err.Error(), fault.Hint(e.Err)
+	}
+	if e.State == stack.Disabled {
+		info.Remedy = fault.ShellWords("dsh", "config", "enable", e.Label, "--profile", c.Profile.Name.String())
+	}
+	return info
+}
+
+// fill says what the layer with index n did.
+func (h *history) fill(info *LayerInfo, n int) {
+	info.Number = n + 1
+	info.Inserts, info.Overrides, info.Skipped = []string{}, []string{}, []SkippedPatch{}
+	for i, step := range h.tree.Steps {
+		switch {
+		case step.Layer != n:
+		case !step.Outcome.Applied():
+			info.Skipped = append(info.Skipped, SkippedPatch{h.where(i), step.Skipped})
+		case step.Outcome == compose.Inserted:
+			info.Inserts = append(info.Inserts, allRows(asInserted(step))...)
+		case h.bornIn(step.Target) != n:
+			if name := rowName(step.Target); !slices.Contains(info.Overrides, name) {
+				info.Overrides = append(info.Overrides, name)
+			}
+		}
+	}
+}
+
+// asInserted is the rows of an insert as its layer has them: in the tree, later
+// layers may have put rows into groups among them.
+func asInserted(step compose.Step) []compose.Value {
+	insert, _ := step.Patch.Map.Get("insert")
+	if list, ok := insert.(*compose.List); ok {
+		return list.Items
+	}
+	return step.Rows
+}
+
+// bornIn is the index of the layer that brought a row in, -1 if none did.
+func (h *history) bornIn(row *compose.Map) int {
+	b, ok := h.births[row]
+	if !ok {
+		return -1
+	}
+	return h.tree.Steps[b.step].Layer
+}
+
+// allRows is the names of rows and of the rows inside them.
+func allRows(rows []compose.Value) []string {
+	var names []string
+	for _, item := range rows {
+		row, _ := item.(*compose.Map)
+		names = append(names, rowName(row))
+		for _, child := range (compose.Row{Entry: row}).Children() {
+			names = append(names, allRows([]compose.Value{child.Entry})...)
+		}
+	}
+	return names
+}
+
+// overridden collects the rows that several layers wrote, and counts all rows.
+func (l *LayerList) overridden(h *history, rows []compose.Row, above string) {
+	for i, row := range rows {
+		l.Rows++
+		path := above + "/" + strconv.Itoa(i)
+		var numbers []int
+		if n := h.bornIn(row.Entry); n >= 0 {
+			numbers = append(numbers, n+1)
+		}
+		for _, s := range h.touched[row.Entry] {
+			step := h.tree.Steps[s]
+			if step.Outcome == compose.Overrode && !slices.Contains(numbers, step.Layer+1) {
+				numbers = append(numbers, step.Layer+1)
+			}
+		}
+		if len(numbers) > 1 {
+			l.Overridden = append(l.Overridden, Overridden{rowName(row.Entry), path, numbers})
+		}
+		l.overridden(h, row.Children(), path+"/config")
+	}
+}
