@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -46,11 +47,20 @@ func (r *runner) own(ctx context.Context, own launch.Own) int {
 	}
 	if err := app.RunContext(ctx, append([]string{"dsh"}, helpOnly(invocation.Args)...)); err != nil {
 		err = ended(ctx, err)
-		r.ui.Fail(err)
+		if _, said := errors.AsType[*saidError](err); !said {
+			r.ui.Fail(err)
+		}
 		return fault.ClassOf(err).ExitCode()
 	}
 	return 0
 }
+
+// saidError ends a command with the exit code of its class when its result has
+// said everything.
+type saidError struct{ class fault.Class }
+
+func (e *saidError) Error() string      { return "see the output" }
+func (e *saidError) Class() fault.Class { return e.class }
 
 // helpOnly leaves nothing but the command and its --help of a line that asks
 // for help, because urfave/cli takes arguments for topics.

@@ -50,5 +50,6 @@ const (
 	BundleDisabled Code = "bundle-disabled"       // switched off
 	FileMissing    Code = "patch-file-missing"    // a patch file that is not there
 	FileNotPacked  Code = "patch-file-not-packed" // a patch file that npm would leave out
+	ByteOrderMark  Code = "byte-order-mark"       // a package.json that begins with one
 	Untrusted      Code = "project-untrusted"     // the layer of a project that is not trusted
 )

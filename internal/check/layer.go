@@ -30,6 +30,7 @@ func LayerError(kind compose.Kind, label string, err error) Finding {
 		case shape.Fault == compose.InsertNotRows:
 			f.Message = fmt.Sprintf("entry %d inserts what is no list of rows", shape.Entry)
 		case shape.Line == 0:
+			f.Line, f.Column = 1, 1
 			f.Message = "the file holds no patches: it is empty, or has comments only"
 		default:
 			f.Message = "the file is no list of patches"

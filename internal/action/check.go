@@ -1,0 +1,246 @@
+package action
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dsh/bundles"
+	"dsh/internal/check"
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/inspect"
+	"dsh/internal/stack"
+)
+
+// CheckOptions say how to check a profile.
+type CheckOptions struct {
+	ShowSecrets bool // values that look like secrets are shown
+}
+
+// CheckReport is what was found in a profile.
+type CheckReport struct {
+	Profile  string          `json:"profile"`
+	Layers   int             `json:"layers"`
+	Rows     int             `json:"rows"`
+	Findings []check.Finding `json:"findings"`
+	Counts   CheckCounts     `json:"counts"`
+	Warnings []string        `json:"-"`
+}
+
+// CheckCounts is how many findings there are, by severity.
+type CheckCounts struct {
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	Infos    int `json:"infos"`
+}
+
+// Passed says whether nothing is wrong; strict takes warnings for wrong too.
+func (c CheckCounts) Passed(strict bool) bool {
+	return c.Errors == 0 && (!strict || c.Warnings == 0)
+}
+
+func count(findings []check.Finding) CheckCounts {
+	var c CheckCounts
+	for _, f := range findings {
+		switch f.Severity {
+		case check.Error:
+			c.Errors++
+		case check.Warning:
+			c.Warnings++
+		default:
+			c.Infos++
+		}
+	}
+	return c
+}
+
+// Check looks for mistakes in a profile: in its list of bundles, in its layers,
+// in what they compose to, and in what rows name on the disk. It writes nothing
+// and asks no server.
+func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*CheckReport, error) {
+	warnings := recovered(ctx, env, layers.Name)
+	p, err := readOrTemplate(env.Home, layers.Name)
+	if err != nil {
+		return nil, err
+	}
+	composed, err := composeProfile(env, p, layers, true)
+	if err != nil {
+		return nil, err
+	}
+	rules := checkOptions(env, composed, opts.ShowSecrets)
+	findings := append(entryFindings(composed), check.Tree(composed.Tree, rules)...)
+	findings = append(findings, manifestFindings(composed)...)
+	findings = append(findings, inspect.Profile(inspect.Options{
+		Profile: p, Stack: composed.Stack, Tree: composed.Tree, Installation: env.Installation, Rules: composed.Rules,
+		BuiltIn: builtIn(env),
+	})...)
+	report := &CheckReport{
+		Profile: layers.Name.String(), Layers: len(composed.Stack.Layers),
+		Findings: sortByStack(composed.Stack, findings), Warnings: warnings,
+	}
+	for range composed.Tree.All() {
+		report.Rows++
+	}
+	report.Counts = count(report.Findings)
+	return report, nil
+}
+
+// Findings is what is wrong with a composed profile, the disk left aside: what
+// a change of the profile is held against before it is made.
+func Findings(env Env, composed *Composed) []check.Finding {
+	findings := append(entryFindings(composed), check.Tree(composed.Tree, checkOptions(env, composed, false))...)
+	return sortByStack(composed.Stack, findings)
+}
+
+func checkOptions(env Env, composed *Composed, showSecrets bool) check.Options {
+	return check.Options{
+		Profile: composed.Profile.Name.String(), Schema: knownSchemas(env), Rules: composed.Rules, ShowSecrets: showSecrets,
+	}
+}
+
+// knownSchemas is the config schemas of the plugins that are compiled in. The
+// plugins of a directory installation are others, also where they have the
+// names of ours.
+func knownSchemas(env Env) func(plugin string) ([]byte, bool) {
+	if _, harness := env.Installation.Version(); harness {
+		return nil
+	}
+	return bundles.Schema
+}
+
+// builtIn says which plugins need no package, nil where all do.
+func builtIn(env Env) func(plugin string) bool {
+	if _, harness := env.Installation.Version(); harness {
+		return nil
+	}
+	names, err := inBoxPlugins()
+	if err != nil {
+		return nil
+	}
+	return func(plugin string) bool { return slices.Contains(names, plugin) }
+}
+
+// sortByStack puts findings in the order of the layers that they are in, and
+// those that are in none behind them.
+func sortByStack(s *stack.Stack, findings []check.Finding) []check.Finding {
+	order := map[string]int{}
+	for i, e := range s.Entries {
+		if _, ok := order[e.Label]; !ok {
+			order[e.Label] = i
+		}
+	}
+	at := func(f check.Finding) int {
+		if i, ok := order[f.Layer]; ok {
+			return i
+		}
+		return len(order) + 1
+	}
+	slices.SortStableFunc(findings, func(a, b check.Finding) int {
+		return cmp.Or(
+			cmp.Compare(at(a), at(b)), cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+		)
+	})
+	return findings
+}
+
+// entryFindings is what is wrong with the bundles and files of a stack that are
+// no layers.
+func entryFindings(c *Composed) []check.Finding {
+	var findings []check.Finding
+	for _, e := range c.Stack.Entries {
+		switch {
+		case e.State == stack.Disabled:
+			findings = append(findings, check.Finding{
+				Code: check.BundleDisabled, Severity: check.Info, Layer: e.Label, Message: e.Label + " is switched off",
+				Remedy: c.command("config", "enable", e.Label),
+			})
+		case e.State == stack.Untrusted:
+			findings = append(findings, check.Finding{
+				Code: check.Untrusted, Severity: check.Warning, Layer: e.Label, File: e.Label,
+				Message: e.Err.Error(), Remedy: fault.Hint(e.Err),
+			})
+		case e.State == stack.Broken && e.Kind == compose.BundleLayer:
+			findings = append(findings, c.brokenBundle(e))
+		case e.State == stack.Broken:
+			findings = append(findings, check.LayerError(e.Kind, e.Label, e.Err))
+		}
+	}
+	return findings
+}
+
+// command is a dsh command for the profile that can be pasted.
+func (c *Composed) command(group, verb string, args ...string) string {
+	words := append([]string{"dsh", group}, "--profile", c.Profile.Name.String(), verb)
+	return fault.ShellWords(append(words, args...)...)
+}
+
+// brokenBundle is the finding about a listed bundle that has no layer.
+func (c *Composed) brokenBundle(e stack.Entry) check.Finding {
+	out := c.command("config", "disable", e.Label)
+	f := check.Finding{
+		Code: check.BundleBroken, Severity: check.Error, Layer: e.Label, File: c.Profile.Manifest.Path(), Blocks: true,
+		Message: fmt.Sprintf("%s cannot be used: %v", e.Label, e.Err),
+		Remedy:  "mend the package or take the bundle out: " + out,
+	}
+	if missing, ok := errors.AsType[*stack.MissingError](e.Err); ok {
+		f.Code = check.BundleMissing
+		f.Message = fmt.Sprintf("the listed bundle %s is not installed", e.Label)
+		_, _, wanted := c.Profile.Manifest.Dependency(e.Label)
+		switch {
+		case missing.Link != "":
+			f.Message = fmt.Sprintf("the listed bundle %s is %v", e.Label, missing)
+			f.Remedy = "put the folder back, or take the bundle out: " + out
+		case wanted:
+			f.Remedy = c.command("plugin", "install") + " installs it; to take the bundle out: " + out
+		default:
+			f.Remedy = c.command("plugin", "add", e.Label) + " installs it; to take the bundle out: " + out
+		}
+		return f
+	}
+	if _, ok := errors.AsType[*stack.NoLayerError](e.Err); ok {
+		f.Code = check.BundleNoLayer
+		f.Message = fmt.Sprintf("the listed package %s declares no dsh.bundle in its package.json, so it has no layer", e.Label)
+		f.Remedy = "take it out of the list: " + out
+		return f
+	}
+	if _, ok := errors.AsType[*stack.PeersError](e.Err); ok {
+		f.Code, f.Severity, f.Blocks = check.BundleRefused, check.Warning, false
+		f.Message = fmt.Sprintf("%s is left out: %v", e.Label, e.Err)
+		f.Remedy = "update the bundle, or let this pair through in " + filepath.Join(c.Profile.Dir, stack.ExemptionsFile)
+		return f
+	}
+	if errors.Is(e.Err, fs.ErrNotExist) && len(e.Files) > 0 {
+		f.Code = check.FileMissing
+		f.Message = fmt.Sprintf("%s names a patch file that is not there: %v", e.Label, e.Err)
+		f.Remedy = fmt.Sprintf("install the package anew (%s), or take the bundle out: %s", c.command("plugin", "install"), out)
+		return f
+	}
+	if layer := check.LayerError(e.Kind, e.Label, e.Err); layer.Code != check.Unreadable {
+		layer.Remedy = strings.TrimPrefix(layer.Remedy+"; or take the bundle out: "+out, "; or ")
+		return layer
+	}
+	return f
+}
+
+// manifestFindings is what is wrong with the profile's package.json.
+func manifestFindings(c *Composed) []check.Finding {
+	file := c.Profile.Manifest.Path()
+	text, err := os.ReadFile(file)
+	if err != nil || !bytes.HasPrefix(text, []byte("\ufeff")) {
+		return nil
+	}
+	return []check.Finding{{
+		Code: check.ByteOrderMark, Severity: check.Warning, File: file, Line: 1, Column: 1,
+		Message: "the file begins with a byte-order mark, which the reference launcher and npm stop at",
+		Remedy:  "save it as UTF-8 without one; whatever dsh writes has none",
+	}}
+}
