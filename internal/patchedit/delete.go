@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// delete takes an entry out.
+// delete takes an entry out, with the comments that are about it.
 func (e *editor) delete(at Path) error {
 	s, err := e.find(at)
 	if err != nil {
@@ -44,15 +44,54 @@ func (e *editor) deleteLines(n *node, i int) {
 	e.apply(splice{len(bytes.TrimRight(e.text[:en.start], " \t")), end, ""})
 }
 
+// drop takes one of several entries out, and leaves all comments.
+func (e *editor) drop(at Path) error {
+	s, err := e.find(at)
+	if err != nil {
+		return err
+	}
+	n, en := s.holder(), s.entry()
+	end := lineEnd(e.text, en.end)
+	comments := e.commentsIn(en.start, end)
+	switch {
+	case n.flow:
+		e.deleteInBrackets(n, s.index) // merge found no comments
+	case isBlank(e.text[lineStart(e.text, en.start):en.start]):
+		start := lineStart(e.text, en.start)
+		gone := e.lines(start, en.end)
+		for _, c := range comments {
+			line := spaces(n.column) + e.comment(c)
+			if gone.start == start {
+				gone.text += line + e.eol
+			} else {
+				gone.text += e.eol + line
+			}
+		}
+		e.apply(gone)
+	case len(comments) > 0: // behind the dash of an item
+		var kept []string
+		for _, c := range comments {
+			kept = append(kept, e.comment(c))
+		}
+		e.apply(splice{en.start, end, strings.Join(kept, e.eol+spaces(n.column))})
+	default:
+		e.deleteLines(n, s.index)
+	}
+	return nil
+}
+
 // lines is the deletion of whole lines: those from a line start to the one that
-// holds end. At the end of a text without a final line break, the one before
-// goes instead.
+// holds end. At the end of a text without a final line break, those before go
+// instead.
 func (e *editor) lines(start, end int) splice {
 	if next := nextLine(e.text, end); next > lineEnd(e.text, end) {
+		for e.careful && next < len(e.text) && isBlank(e.text[next:lineEnd(e.text, next)]) {
+			next = nextLine(e.text, next)
+		}
 		return splice{start, next, ""}
 	}
 	if start > e.doc.start {
-		start = lineEnd(e.text, lineStart(e.text, start-1))
+		start = max(e.doc.start, len(bytes.TrimRight(e.text[:start], "\r\n")))
 	}
 	return splice{start, len(e.text), ""}
 }

@@ -105,15 +105,15 @@ type change struct {
 }
 
 // transform makes an edit and looks whether the text holds what it should. An
-// edit that goes wrong is tried once more with texts of several lines in
-// quotes, which what is around them cannot change.
+// edit that goes wrong is tried once more with care: a text of several lines
+// that ends with blank ones goes on with what comes behind it.
 func transform(src compose.Source, text []byte, c change, edit func(*editor) error) ([]byte, error) {
 	if compose.Equal(c.old, c.want) {
 		return text, nil
 	}
 	var reason error
-	for _, quoted := range [...]bool{false, true} {
-		e := &editor{src: src, text: text, eol: lineBreak(text), quoted: quoted}
+	for _, careful := range [...]bool{false, true} {
+		e := &editor{src: src, text: text, eol: lineBreak(text), careful: careful}
 		if reason = edit(e); reason != nil {
 			break
 		}
@@ -133,11 +133,13 @@ func transform(src compose.Source, text []byte, c change, edit func(*editor) err
 
 // editor is a text that is changed step by step.
 type editor struct {
-	src    compose.Source
-	text   []byte
-	eol    string
-	quoted bool // write texts of several lines in quotes
-	doc    document
+	src  compose.Source
+	text []byte
+	eol  string
+	// careful is to write texts of several lines in quotes, and to take blank
+	// lines away with what stands above them.
+	careful bool
+	doc     document
 }
 
 func (e *editor) read() error {
@@ -251,11 +253,11 @@ func (e *editor) set(at Path, v compose.Value) error {
 			return err
 		}
 		steps, ok := value.merge(old, v)
-		if ok {
+		if ok && !(value.flow && len(e.commentsIn(value.start, value.end)) > 0 && hasDrop(steps)) {
 			for _, step := range steps {
 				path := append(at[:len(at):len(at)], step.key)
 				if step.drop {
-					err = e.delete(path)
+					err = e.drop(path)
 				} else {
 					err = e.set(path, step.value)
 				}
@@ -338,7 +340,7 @@ func (e *editor) addLines(holders []*node, key string, v compose.Value) {
 		}
 	}
 	gap := e.eol
-	if len(holders) == 1 && e.isSpaced(n) {
+	if len(holders) == 1 && e.isSpaced(n) && !e.careful {
 		gap += e.eol
 	}
 	e.apply(splice{at, at, gap + spaces(n.column) + e.style(holders).entry(n, key, v)})
@@ -471,7 +473,7 @@ func (e *editor) replace(s spot, v compose.Value) error {
 	switch value := entry.value; {
 	case value != nil:
 		for _, c := range e.commentsIn(value.start, value.end) {
-			text += " " + e.comment(c) + e.eol + e.indentation(value.start)
+			text += " " + e.comment(c) + e.eol + e.indentation(value.start) + "  "
 		}
 		if value.start == entry.mark+1 && value.body != value.start { // only a quoted key may touch its value
 			text = " " + text

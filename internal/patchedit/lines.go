@@ -2,6 +2,7 @@ package patchedit
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -21,7 +22,7 @@ type splices []splice
 // apply is text with all changes made.
 func (s splices) apply(text []byte) []byte {
 	sorted := slices.Clone(s)
-	slices.SortStableFunc(sorted, func(a, b splice) int { return a.start - b.start })
+	slices.SortStableFunc(sorted, func(a, b splice) int { return cmp.Or(a.start-b.start, a.end-b.end) })
 	var out []byte
 	done := 0
 	for _, change := range sorted {

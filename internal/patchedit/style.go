@@ -21,7 +21,7 @@ const unknown = -1
 // style looks at what stands beside a place, then at what holds it, then at
 // the whole file; what is still unknown is as in the template.
 func (e *editor) style(holders []*node) style {
-	st := style{eol: e.eol, step: unknown, list: unknown, dash: unknown, quoted: e.quoted}
+	st := style{eol: e.eol, step: unknown, list: unknown, dash: unknown, quoted: e.careful}
 	for i := len(holders) - 1; i >= 0; i-- {
 		st.learn(holders[i])
 	}

@@ -104,6 +104,11 @@ type step struct {
 	drop  bool
 }
 
+// hasDrop says whether one of steps takes an entry out.
+func hasDrop(steps []step) bool {
+	return slices.ContainsFunc(steps, func(s step) bool { return s.drop })
+}
+
 // merge is the edits of entries that turn the collection n, whose value is
 // old, into v. It is false where little would stay, or where another order is
 // asked for.
