@@ -183,8 +183,12 @@ func (p explanation) row(x *action.Explanation, row action.RowHistory) {
 		}
 		p.value(kv.Key, kv.Value, kv.Rows, from)
 	}
-	if len(row.Final) == 0 {
+	switch {
+	case len(row.Final) > 0:
+	case strings.HasPrefix(x.Key, "config."):
 		fmt.Fprintln(p.w, "  not set, so that the plugin's default counts")
+	default:
+		fmt.Fprintln(p.w, "  not set")
 	}
 	if row.Near != "" {
 		fmt.Fprintf(p.w, "  did you mean %s?\n", ui.Clean(row.Near))

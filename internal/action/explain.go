@@ -46,8 +46,9 @@ type RowSummary struct {
 type Explanation struct {
 	Profile string       `json:"profile"`
 	Target  string       `json:"target"`
-	Layers  []LayerName  `json:"layers"` // lowest first
-	Rows    []RowHistory `json:"rows"`   // all rows with the id
+	Key     string       `json:"key,omitempty"` // that was asked for, as in config.env.KEY
+	Layers  []LayerName  `json:"layers"`        // lowest first
+	Rows    []RowHistory `json:"rows"`          // all rows with the id
 	// Skipped are the patches that wanted the row and did not get it.
 	Skipped  []SkippedPatch `json:"skipped"`
 	Warnings []string       `json:"-"`
@@ -216,7 +217,7 @@ func Explain(ctx context.Context, env Env, layers Layers, text string, showSecre
 		e.path = append([]string{"config"}, target.Path...)
 	}
 	x := &Explanation{
-		Profile: layers.Name.String(), Target: target.String(), Layers: layerNames(c.Tree),
+		Profile: layers.Name.String(), Target: target.String(), Key: compose.PathText(e.path), Layers: layerNames(c.Tree),
 		Skipped: skipped, Warnings: c.Warnings,
 	}
 	for _, p := range places.of(target) {
@@ -442,8 +443,14 @@ func (e *explainer) final(row compose.Row, all []write, r *RowHistory) {
 	}
 	if len(e.path) == 1 && len(r.Final) == 0 {
 		r.Near = near(row.Entry, "", e.path)
+		if meant := compose.Closest(e.path[0], loaderKeys); r.Near == "" {
+			r.Near = meant
+		}
 	}
 }
+
+// loaderKeys are the keys of rows, besides id and name, that mean something.
+var loaderKeys = []string{"config", "disabled", "group", "inject", "intercept", "isolate"}
 
 // winner is where the value of a key was written last.
 func (e *explainer) winner(all []write, key string, rest []string) *Where {
