@@ -33,14 +33,14 @@ func (r *runner) pluginCommand() *cli.Command {
 		OnUsageError:    r.badFlag,
 		Subcommands: []*cli.Command{
 			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd, append(kindFlags(),
-				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"})...),
-			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"}, forceFlag())...),
+			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove, forceFlag()),
 			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall, append(kindFlags(),
 				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"},
 				&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"},
-				&cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: "lay out everything anew, and fetch damaged packages again"})...),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: "lay out everything anew, fetch damaged packages again, and go on though the profile would not start"})...),
 			r.verb("update", []string{"up", "upgrade"}, "resolve packages anew: the named ones, or all", "[<name>...]", r.pluginUpdate,
-				&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}, forceFlag()),
 			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList),
 			r.exemptionVerb("version-exemptions", "print the bundles that are let through with another harness version", " ", r.versionExemptions),
 			r.exemptionVerb("allow-version", "let a bundle through with a harness version that its peers exclude", "<package@version>", r.allowVersion,
@@ -136,7 +136,7 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 	}
 	run := &pluginRun{runner: r, cli: c, ctx: c.Context, env: env, progress: r.ui.Progress()}
 	run.opts = action.PluginOptions{
-		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Events: run.events(),
+		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Force: c.Bool("force"), Events: run.events(),
 	}
 	return run, nil
 }
@@ -368,6 +368,10 @@ func (r *runner) pluginList(p *pluginRun) error {
 		}
 		t.Flush()
 	})
+}
+
+func forceFlag() cli.Flag {
+	return &cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: "go on though the profile would not start afterwards"}
 }
 
 func harnessFlag() cli.Flag {

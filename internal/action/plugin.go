@@ -23,7 +23,9 @@ type PluginOptions struct {
 	Name     profile.Name
 	Offline  bool
 	Registry string // the registry for packages without a scope of their own; "" as .npmrc says
-	Events   install.Events
+	// Force goes on though the profile would not start afterwards.
+	Force  bool
+	Events install.Events
 }
 
 // Report says what a package command did.
@@ -118,14 +120,21 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 		Offline:  opts.Offline,
 		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },
 		CheckLayer: func(name, dir string) error {
-			if err := stack.CheckBundle(name, dir); err != nil {
-				return fmt.Errorf("the layer of %s cannot be used: %w", name, err)
+			err := stack.CheckBundle(name, dir)
+			if err == nil || opts.Force && fault.ClassOf(err) == fault.Composition {
+				return nil
 			}
-			return nil
+			return fmt.Errorf("the layer of %s cannot be used: %w", name, err)
 		},
 		Events: opts.Events,
 	}
 	result, err := work(job)
+	if err != nil {
+		return nil, err
+	}
+	after := *p
+	after.Manifest = result.Manifest
+	problems, err := verify(env, p, &after, stagedPackages(p.Dir, result), opts.Force)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +150,7 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 		Created:  p.Created,
 		Changes:  result.Changes,
 		Tree:     result.Tree,
-		Warnings: slices.Concat(p.Warnings, result.Warnings, tx.Warnings()),
+		Warnings: slices.Concat(p.Warnings, result.Warnings, problems, tx.Warnings()),
 	}, nil
 }
 

@@ -1,0 +1,160 @@
+package action
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dsh/internal/check"
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/install"
+	"dsh/internal/install/registry"
+	"dsh/internal/installation"
+	"dsh/internal/profile"
+	"dsh/internal/stack"
+)
+
+// RefusedError is a change after which a profile would not start, though it
+// did, or might have, before. Nothing was changed.
+type RefusedError struct {
+	Profile  string
+	Findings []check.Finding // what the change would add
+	Forced   string          // the command that goes on all the same
+}
+
+func (e *RefusedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "profile %s would not start after this; nothing was changed", e.Profile)
+	for _, f := range e.Findings {
+		b.WriteString("\n  ")
+		if place := f.Place(); place != "" {
+			b.WriteString(place + ": ")
+		}
+		b.WriteString(f.Message)
+	}
+	return b.String()
+}
+
+// Class is Composition.
+func (e *RefusedError) Class() fault.Class { return fault.Composition }
+
+// Hint is the way to do it all the same.
+func (e *RefusedError) Hint() string {
+	return "take one of the two out first, or give this a profile of its own; to go on all the same: " + e.Forced
+}
+
+// verify composes a profile as it is and as a change would leave it. What the
+// change adds and stops the profile from composing or mounting is an error,
+// unless force goes on; what else it adds are warnings. Only what a start of
+// the profile anywhere reads is looked at: no project and no overlays.
+//
+// staged is where packages will be; nil is where they are.
+func verify(env Env, before, after *profile.Profile, staged findPackage, force bool) (warnings []string, err error) {
+	was, err := problems(env, before, nil)
+	if err != nil {
+		return nil, err
+	}
+	will, err := problems(env, after, staged)
+	if err != nil {
+		return nil, err
+	}
+	blocking, other := addedProblems(was, will)
+	if len(blocking) > 0 && !force {
+		return nil, &RefusedError{Profile: after.Name.String(), Findings: blocking, Forced: env.forced()}
+	}
+	for _, f := range slices.Concat(blocking, other) {
+		if f.Severity > check.Info {
+			warnings = append(warnings, warningOf(f))
+		}
+	}
+	return warnings, nil
+}
+
+type findPackage func(name string) (installation.Package, bool, error)
+
+// problems is what is wrong with the layers of a profile.
+func problems(env Env, p *profile.Profile, find findPackage) ([]check.Finding, error) {
+	userHome, err := profile.UserHome(env.Getenv)
+	if err != nil {
+		userHome = ""
+	}
+	c := &Composed{Profile: p, Rules: pathRules(env.Installation)}
+	c.Stack, err = stack.Open(stack.Options{
+		Home: env.Home, Profile: p, Installation: env.Installation,
+		UserHome: userHome, Find: find, Lenient: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Tree = compose.Apply(c.Stack.Layers, c.Rules)
+	return Findings(env, c), nil
+}
+
+// addedProblems is the findings of after that before does not have, in two
+// parts: those that stop composing or mounting, and the rest. A mistake that is
+// made once more counts as added.
+func addedProblems(before, after []check.Finding) (blocking, other []check.Finding) {
+	known := map[string]int{}
+	for _, f := range before {
+		known[f.Identity()]++
+	}
+	for _, f := range after {
+		id := f.Identity()
+		if known[id] > 0 {
+			known[id]--
+			continue
+		}
+		if f.Blocks {
+			blocking = append(blocking, f)
+		} else {
+			other = append(other, f)
+		}
+	}
+	return blocking, other
+}
+
+// warningOf is a finding in one line.
+func warningOf(f check.Finding) string {
+	text := f.Message
+	if place := f.Place(); place != "" {
+		text = place + ": " + text
+	}
+	if f.Remedy != "" {
+		text += "; " + f.Remedy
+	}
+	return text
+}
+
+// forced is the command of this run with --force, where it can be shown and
+// taken as it is.
+func (e Env) forced() string {
+	for _, arg := range e.Args {
+		if arg == "--" || strings.Contains(arg, "://") && registry.ShownAddress(arg) != arg {
+			return "add --force to the command"
+		}
+	}
+	return e.options().Command + " --force"
+}
+
+// stagedPackages finds the packages of a profile as a job will leave them.
+// What is said of a package names the place where it will stand.
+func stagedPackages(dir string, result *install.Result) findPackage {
+	return func(name string) (installation.Package, bool, error) {
+		s, ok := result.Staged(name)
+		if !ok {
+			return installation.Find(filepath.Dir(dir), name)
+		}
+		pkg, err := installation.OpenPackage(s.Files)
+		if errors.Is(err, fs.ErrNotExist) {
+			return installation.Find(filepath.Dir(dir), name)
+		}
+		if err == nil && s.Dir != s.Files {
+			pkg.Dir = s.Dir
+		}
+		return pkg, err == nil, err
+	}
+}
