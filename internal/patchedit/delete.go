@@ -115,10 +115,21 @@ func (e *editor) above(at int, firstPatch bool) int {
 		}
 		top = line
 	}
-	if firstPatch && isBlank(bytes.TrimPrefix(e.text[:top], bom)) {
+	if firstPatch && e.isHead(top) {
 		return start
 	}
 	return top
+}
+
+// isHead says whether a comment is the first one of the file, modelines left
+// out.
+func (e *editor) isHead(at int) bool {
+	for _, c := range e.doc.comments {
+		if c.start < at && !isModeline(e.comment(c)) {
+			return false
+		}
+	}
+	return true
 }
 
 // deleteOnly takes the only entry of a block out.

@@ -3,6 +3,7 @@ package patchedit
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"dsh/internal/compose"
@@ -27,12 +28,16 @@ func Set(src compose.Source, text []byte, at Path, v compose.Value) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
+	before := compose.Value(old)
+	for _, step := range at {
+		before, _ = childOf(before, step)
+	}
 	want := compose.Clone(old)
 	if err := setValue(want, at, v); err != nil {
 		return nil, missing(src, at, err)
 	}
 	return transform(src, text, change{old: old, want: want, at: at, yaml: byHand(at, v)}, func(e *editor) error {
-		return e.set(at, v)
+		return e.set(at, before, v)
 	})
 }
 
@@ -238,7 +243,7 @@ func (e *editor) name(mapping []byte) string {
 }
 
 // set gives what is at a path a new value, and leaves what is in both.
-func (e *editor) set(at Path, v compose.Value) error {
+func (e *editor) set(at Path, old, v compose.Value) error {
 	s, err := e.find(at)
 	if err != nil {
 		return err
@@ -246,40 +251,48 @@ func (e *editor) set(at Path, v compose.Value) error {
 	if s.isNew() {
 		return e.add(s.holders, at[len(at)-1], v)
 	}
-	value := s.entry().value
-	if value != nil {
-		old, err := e.valueAt(at)
+	steps, ok := e.merge(s.entry().value, old, v)
+	if !ok {
+		return e.replace(s, v)
+	}
+	for _, step := range steps {
+		path := append(at[:len(at):len(at)], step.key)
+		if step.drop {
+			err = e.drop(path)
+		} else {
+			err = e.set(path, step.old, step.value)
+		}
 		if err != nil {
 			return err
 		}
-		steps, ok := value.merge(old, v)
-		if ok && !(value.flow && len(e.commentsIn(value.start, value.end)) > 0 && hasDrop(steps)) {
-			for _, step := range steps {
-				path := append(at[:len(at):len(at)], step.key)
-				if step.drop {
-					err = e.drop(path)
-				} else {
-					err = e.set(path, step.value)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		}
 	}
-	return e.replace(s, v)
+	return nil
 }
 
-func (e *editor) valueAt(at Path) (compose.Value, error) {
-	v, err := compose.ParseValue(e.src, e.text)
-	for _, step := range at {
-		if err != nil {
-			return nil, err
-		}
-		v, err = childOf(v, step)
+// merge is the edits of entries that turn the collection n, whose value is
+// old, into v. It is false where little would stay, where another order is
+// asked for, and where comments in brackets are in the way.
+func (e *editor) merge(n *node, old, v compose.Value) (steps []step, ok bool) {
+	if n == nil || n.pair {
+		return nil, false
 	}
-	return v, err
+	switch n.kind {
+	case mappingNode:
+		old, _ := old.(*compose.Map)
+		if v, isMap := v.(*compose.Map); isMap {
+			steps, ok = mergeMaps(old, v)
+		}
+	case sequenceNode:
+		old, _ := old.(*compose.List)
+		if v, isList := v.(*compose.List); isList && old != nil {
+			steps, ok = mergeLists(old.Items, v.Items)
+		}
+	}
+	drops := slices.ContainsFunc(steps, func(s step) bool { return s.drop })
+	if drops && n.flow && len(e.commentsIn(n.start, n.end)) > 0 {
+		return nil, false
+	}
+	return steps, ok
 }
 
 // add puts an entry behind the last one of the last of holders.

@@ -143,7 +143,7 @@ func TestDelete(t *testing.T) {
 		{"the only patch", "# head\n\n# about a\n- id: a\n# end\n", "0", "# head\n\n[]\n# end\n"},
 		{"the only patch below the head of the file", "# head\n- id: a\n", "0", "# head\n[]\n"},
 		{"the first patch below the head of the file", "# head\n- id: a\n- id: b\n", "0", "# head\n- id: b\n"},
-		{"the first patch below a modeline", "---\n# yaml-language-server: $schema=x\n# about a\n- id: a\n- id: b\n", "0", "---\n# yaml-language-server: $schema=x\n- id: b\n"},
+		{"the first patch below a modeline", "---\n# yaml-language-server: $schema=x\n# head\n- id: a\n- id: b\n", "0", "---\n# yaml-language-server: $schema=x\n# head\n- id: b\n"},
 		{"in a file of Windows", "- id: a\r\n  b: 1\r\n  c: 1\r\n", "0 b", "- id: a\r\n  c: 1\r\n"},
 		{"the first in brackets", "- {a: 1, b: 2}\n", "0 a", "- {b: 2}\n"},
 		{"the last in brackets", "- { a: 1, b: 2 }\n", "0 b", "- { a: 1 }\n"},

@@ -523,13 +523,14 @@ func editEverywhere(t *testing.T, c *tally, text []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := []compose.Value{true, "@s/x", "x\n y\n", value(t, "{a: 1, b: [x, {y: z}]}"), value(t, "[]")}
-	for _, path := range paths(v, nil) {
+	nested := value(t, "{a: 1, b: [x, {y: z}]}")
+	values := []compose.Value{true, "@s/x", "x\n y\n", nested, value(t, "[]")}
+	for i, path := range paths(v, nil) {
 		checkDelete(t, c, text, path)
-		for _, value := range values {
-			if _, isMap := value.(*compose.Map); isMap || len(path) > 1 {
-				checkSet(t, c, text, path, value)
-			}
+		if len(path) == 1 {
+			checkSet(t, c, text, path, nested)
+		} else {
+			checkSet(t, c, text, path, values[i%len(values)])
 		}
 		here := compose.Value(v)
 		for _, step := range path {
@@ -538,19 +539,21 @@ func editEverywhere(t *testing.T, c *tally, text []byte) {
 		switch here := here.(type) {
 		case *compose.Map:
 			checkSet(t, c, text, append(path, "@s/new"), 1.0)
-			checkSet(t, c, text, append(path, "new"), values[3])
+			checkSet(t, c, text, append(path, "new"), nested)
 		case *compose.List:
-			checkSet(t, c, text, append(path, strconv.Itoa(len(here.Items))), values[3])
+			checkSet(t, c, text, append(path, strconv.Itoa(len(here.Items))), nested)
 		}
 	}
-	checkSet(t, c, text, Path{strconv.Itoa(len(v.(*compose.List).Items))}, values[3])
+	checkSet(t, c, text, Path{strconv.Itoa(len(v.(*compose.List).Items))}, nested)
 }
 
 func TestEditsOfBundles(t *testing.T) {
 	c := &tally{}
-	for _, b := range readBundles(t) {
+	for i, b := range readBundles(t) {
+		if i%8 == 0 {
+			b.Patch = strings.ReplaceAll(b.Patch, "\n", "\r\n")
+		}
 		editEverywhere(t, c, []byte(b.Patch))
-		editEverywhere(t, c, []byte(strings.ReplaceAll(b.Patch, "\n", "\r\n")))
 	}
 	t.Logf("%d edits, %d refused", c.edits, c.refused)
 	if c.refused > 0 {
@@ -576,4 +579,77 @@ func TestEditsOfDialect(t *testing.T) {
 		}
 	}
 	t.Logf("%d edits, %d refused, %d texts that are no layer", c.edits, c.refused, c.unread)
+	if c.refused*100 > c.edits {
+		t.Errorf("%d of %d edits refused", c.refused, c.edits)
+	}
+}
+
+func TestRandomAppends(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &writer{t: t, comments: 2, step: 2}
+		text := w.pick("", "", "---\n", "%YAML 1.1\n---\n") + w.comment(0) + w.comment(2) +
+			w.pick("", "[]"+w.lineEnd(), "["+w.lineEnd()+w.comment(2)+"]"+w.lineEnd(), " []\n", "- a: 1"+w.lineEnd(), "- [x]"+w.lineEnd()) +
+			w.comment(0) + w.pick("", "...\n", "...\n# behind\n")
+		if w.one(3) {
+			text = strings.TrimSuffix(text, "\n")
+		}
+		if w.one(3) {
+			text = strings.ReplaceAll(text, "\n", "\r\n")
+		}
+		text = w.pick("", "\ufeff") + text
+		old, err := compose.ParseValue(testSource, []byte(text))
+		if err != nil {
+			t.Skip(err)
+		}
+		want := &compose.List{}
+		if list, ok := old.(*compose.List); ok {
+			want.Items = slices.Clone(list.Items)
+		}
+		patch := drawMap(t, 2)
+		want.Items = append(want.Items, patch)
+		got, err := Append(testSource, []byte(text), patch)
+		if _, ok := errors.AsType[*compose.ShapeError](err); ok {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatalf("%v\n%q", err, text)
+		}
+		have, err := compose.ParseValue(testSource, got)
+		if err != nil || !compose.Equal(have, want) {
+			t.Fatalf("%v: from\n%s\nto\n%s", err, text, got)
+		}
+		checkComments(t, []byte(text), got)
+		if !isBlank(bytes.TrimPrefix([]byte(text), bom)) {
+			checkFrame(t, []byte(text), got)
+		}
+	})
+}
+
+// FuzzEdit edits any text at any place: nothing may panic, and what is written
+// is what was asked for.
+func FuzzEdit(f *testing.F) {
+	for _, text := range oddTexts {
+		f.Add([]byte(text), "0 a", "{b: |-\n x\n y}")
+		f.Add([]byte(text), "0 a 0", "x")
+	}
+	f.Add([]byte(template), "0", "{id: a}")
+	f.Fuzz(func(t *testing.T, text []byte, path, yaml string) {
+		v, err := compose.ParseValue(compose.Source{}, []byte(yaml))
+		if err != nil {
+			return
+		}
+		if old, err := compose.ParsePatches(testSource, text); err == nil && len(old) > 0 && len(at(path)) > 0 {
+			c := &tally{}
+			checkDelete(t, c, text, at(path))
+			want, err := compose.ParseValue(testSource, text)
+			if err == nil && setValue(compose.Clone(want), at(path), v) == nil {
+				checkSet(t, c, text, at(path), v)
+			}
+		}
+		if got, err := Append(testSource, text, v); err == nil {
+			if _, err := compose.ParsePatches(testSource, got); err != nil {
+				t.Errorf("%v: from\n%s\nto\n%s", err, text, got)
+			}
+		}
+	})
 }

@@ -99,40 +99,12 @@ func deleteValue(root compose.Value, at Path) bool {
 
 // step is an edit of one entry.
 type step struct {
-	key   string
-	value compose.Value
-	drop  bool
+	key        string
+	old, value compose.Value
+	drop       bool
 }
 
-// hasDrop says whether one of steps takes an entry out.
-func hasDrop(steps []step) bool {
-	return slices.ContainsFunc(steps, func(s step) bool { return s.drop })
-}
-
-// merge is the edits of entries that turn the collection n, whose value is
-// old, into v. It is false where little would stay, or where another order is
-// asked for.
-func (n *node) merge(old, v compose.Value) ([]step, bool) {
-	if n.pair {
-		return nil, false
-	}
-	switch v := v.(type) {
-	case *compose.Map:
-		old, ok := old.(*compose.Map)
-		if !ok || n.kind != mappingNode {
-			return nil, false
-		}
-		return mergeMaps(old, v)
-	case *compose.List:
-		old, ok := old.(*compose.List)
-		if !ok || n.kind != sequenceNode {
-			return nil, false
-		}
-		return mergeLists(old.Items, v.Items)
-	}
-	return nil, false
-}
-
+// mergeMaps is the edits that turn old into v.
 func mergeMaps(old, v *compose.Map) (steps []step, ok bool) {
 	kept := 0
 	for key := range old.All() {
@@ -147,7 +119,7 @@ func mergeMaps(old, v *compose.Map) (steps []step, ok bool) {
 	}
 	for key, value := range v.All() {
 		if have, ok := old.Get(key); !ok || !compose.Equal(have, value) {
-			steps = append(steps, step{key: key, value: value})
+			steps = append(steps, step{key: key, old: have, value: value})
 		}
 	}
 	merged := compose.Clone(old).(*compose.Map)
@@ -181,7 +153,11 @@ func mergeLists(old, v []compose.Value) (steps []step, ok bool) {
 		steps = append(steps, step{key: strconv.Itoa(i), drop: true})
 	}
 	for i := front; i < len(v)-back; i++ {
-		steps = append(steps, step{key: strconv.Itoa(i), value: v[i]})
+		s := step{key: strconv.Itoa(i), value: v[i]}
+		if i < len(old) {
+			s.old = old[i]
+		}
+		steps = append(steps, s)
 	}
 	return steps, true
 }
