@@ -1,0 +1,351 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/profile"
+	"dsh/internal/stack"
+	"dsh/internal/staging"
+	"dsh/internal/trust"
+)
+
+// EditOptions say which patch file of the user an edit is about.
+type EditOptions struct {
+	Name profile.Name
+	// Layer is whose file: compose.ProfileLayer, HomeLayer or ProjectLayer.
+	Layer       compose.Kind
+	ShowSecrets bool
+	Now         time.Time // what a grant of trust is dated with
+}
+
+// Edit is what a command did to a patch file, or to the list of bundles.
+type Edit struct {
+	Profile string `json:"profile"`
+	Layer   string `json:"layer"` // profile, home or project
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"` // of what was written, from 1
+	// Target is the place in the tree as people write it, or the name of a
+	// bundle.
+	Target  string `json:"target"`
+	Bundle  bool   `json:"bundle"`
+	Row     bool   `json:"row"`     // Target is a whole row, whose overrides were taken out
+	Created bool   `json:"created"` // the profile was made by this command
+	Changed bool   `json:"changed"` // the file is not what it was
+	// Before and After are what the layers up to the file compose to at the
+	// target; null for a bundle and where nothing is.
+	Before *Shown `json:"before"`
+	After  *Shown `json:"after"`
+	// Copied are the keys of the config that the edit copied from the layers
+	// below, for an override replaces a config whole.
+	Copied []string `json:"copied"`
+	// Notes are what a person may want to know though nothing is wrong.
+	Notes    []string `json:"notes"`
+	Warnings []string `json:"-"`
+}
+
+// edit is the edit of one patch file under way.
+type edit struct {
+	env   Env
+	opts  EditOptions
+	shown shown
+	src   compose.Source
+	rules compose.PathRules
+	// below and above are the layers around that of the file.
+	below, above []compose.Layer
+	report       *Edit
+}
+
+// runEdit changes a patch file by change, which is given the file's text, nil
+// where there is no file, and returns what it is to be.
+func runEdit(ctx context.Context, env Env, opts EditOptions, change func(*edit, []byte) ([]byte, error)) (*Edit, error) {
+	warnings := recovered(ctx, env, opts.Name)
+	// What is wrong is said before anything is touched.
+	p, err := readOrTemplate(env.Home, opts.Name)
+	if err != nil {
+		return nil, err
+	}
+	e := &edit{env: env, opts: opts, shown: shown{opts.ShowSecrets}, report: &Edit{
+		Profile: opts.Name.String(), Layer: opts.Layer.String(), Copied: []string{}, Notes: []string{}, Warnings: warnings,
+	}}
+	switch opts.Layer {
+	case compose.ProfileLayer:
+		err = e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) error {
+			return e.profileFile(tx, p, change)
+		})
+	case compose.HomeLayer:
+		err = e.lockedFile(ctx, p, env.Home.PatchPath(), change)
+	default:
+		err = e.projectFile(ctx, p, change)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.report, nil
+}
+
+// inProfile runs work in a transaction over the profile, which is made if it is
+// missing.
+func (e *edit) inProfile(ctx context.Context, work func(*staging.Tx, *profile.Profile) error) (err error) {
+	var p *profile.Profile
+	options := e.env.options()
+	options.Make = func() (err error) {
+		p, err = profile.OpenOrCreate(e.env.Home, e.opts.Name)
+		return err
+	}
+	options.Unmake = func() error {
+		if p == nil {
+			return nil
+		}
+		return profile.Discard(p)
+	}
+	if err := staging.MkdirAll(e.env.Home.ProfilesDir()); err != nil {
+		return fault.WithClass(fault.Environment, err)
+	}
+	tx, err := staging.Begin(ctx, e.env.place(e.opts.Name), options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	if err := work(tx, p); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if e.report.Changed {
+		e.report.Created = p.Created
+		err = tx.Commit()
+	}
+	e.report.Warnings = append(e.report.Warnings, tx.Warnings()...)
+	return err
+}
+
+func (e *edit) profileFile(tx *staging.Tx, p *profile.Profile, change func(*edit, []byte) ([]byte, error)) error {
+	text, edited, err := e.apply(p, p.PatchPath(), change)
+	if err != nil || !e.report.Changed {
+		return err
+	}
+	name := filepath.Base(p.PatchPath())
+	return errors.Join(tx.Expect(name, text), tx.WriteFile(name, edited, 0o644))
+}
+
+// editLock is the lock under which files outside of profiles are edited.
+const editLock = "patches.lock"
+
+// lockedFile edits a file that is in no profile.
+func (e *edit) lockedFile(ctx context.Context, p *profile.Profile, file string, change func(*edit, []byte) ([]byte, error)) error {
+	return e.locked(ctx, func() error {
+		text, edited, err := e.apply(p, file, change)
+		if err != nil || !e.report.Changed {
+			return err
+		}
+		return writeOver(file, text, edited)
+	})
+}
+
+// locked runs work under the lock for files outside of profiles.
+func (e *edit) locked(ctx context.Context, work func() error) (err error) {
+	options := e.env.options()
+	lock, err := staging.Acquire(ctx, e.env.Home.Path(editLock), options.Command, options.Waiting)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	return work()
+}
+
+// writeOver gives a file new content unless it does not hold what it held when
+// it was read. nil is no file.
+func writeOver(file string, was, data []byte) error {
+	now, err := readFile(file)
+	if err != nil {
+		return err
+	}
+	if (now == nil) != (was == nil) || !bytes.Equal(now, was) {
+		return &staging.ChangedError{Path: file}
+	}
+	if err := staging.MkdirAll(filepath.Dir(file)); err != nil {
+		return err
+	}
+	_, err = staging.WriteFileIfChanged(file, data, 0o644)
+	return err
+}
+
+// readFile is the content of a file, nil if there is none.
+func readFile(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the patch file: %w", err)
+	}
+	return append([]byte{}, text...), nil
+}
+
+// apply reads a file and lets change say what it is to be.
+func (e *edit) apply(p *profile.Profile, file string, change func(*edit, []byte) ([]byte, error)) (text, edited []byte, err error) {
+	if text, err = readFile(file); err != nil {
+		return nil, nil, err
+	}
+	if err := e.open(p, file); err != nil {
+		return nil, nil, err
+	}
+	if edited, err = change(e, text); err != nil {
+		return nil, nil, err
+	}
+	e.report.Changed = !bytes.Equal(text, edited)
+	return text, edited, nil
+}
+
+// open reads the layers around the file.
+func (e *edit) open(p *profile.Profile, file string) error {
+	c, err := composeProfile(e.env, p, Layers{Name: e.opts.Name}, true)
+	if err != nil {
+		return err
+	}
+	e.report.File = file
+	e.src = compose.Source{File: file, Dir: filepath.Dir(file), Kind: e.opts.Layer, UserHome: e.env.userHome()}
+	e.rules = c.Rules
+	for _, entry := range c.Stack.Entries {
+		switch {
+		case entry.Kind == compose.BundleLayer && entry.State == stack.Broken:
+			e.warn("%v", stack.SkippedBundle{Name: entry.Label, Reason: entry.Err})
+		case entry.Kind == e.opts.Layer, entry.State == stack.Disabled:
+		case entry.State == stack.Broken && entry.Kind < e.opts.Layer:
+			return entry.Err // what the row is cannot be known
+		case entry.State == stack.Broken:
+			e.warn("left out: %v", entry.Err)
+		case entry.State == stack.Untrusted:
+			e.warn("%v; %s", entry.Err, fault.Hint(entry.Err))
+		}
+	}
+	e.below, e.above = nil, nil
+	for _, layer := range c.Stack.Layers {
+		switch {
+		case layer.Kind < e.opts.Layer:
+			e.below = append(e.below, layer)
+		case layer.Kind > e.opts.Layer:
+			e.above = append(e.above, layer)
+		}
+	}
+	return nil
+}
+
+func (e *edit) warn(format string, args ...any) {
+	e.report.Warnings = append(e.report.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (e *edit) note(format string, args ...any) {
+	e.report.Notes = append(e.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// parse reads the patches of the file. One that holds nothing has none.
+func (e *edit) parse(text []byte) ([]compose.Patch, error) {
+	if text == nil {
+		return nil, nil
+	}
+	patches, err := compose.ParsePatches(e.src, text)
+	if shape, ok := errors.AsType[*compose.ShapeError](err); ok && shape.Fault == compose.NotAList && shape.Line == 0 {
+		return nil, nil
+	}
+	return patches, err
+}
+
+// tree composes the layers up to the file, with these patches in it, and the
+// layers above if all is set.
+func (e *edit) tree(patches []compose.Patch, all bool) *compose.Tree {
+	layers := append(slices.Clip(e.below), compose.Layer{Label: e.src.File, Kind: e.src.Kind, Patches: patches})
+	if all {
+		layers = append(layers, e.above...)
+	}
+	return compose.Apply(layers, e.rules)
+}
+
+// own is the index of the file's layer.
+func (e *edit) own() int { return len(e.below) }
+
+// projectFile edits the patch of the project that the command runs in. What is
+// trusted stays trusted.
+func (e *edit) projectFile(ctx context.Context, p *profile.Profile, change func(*edit, []byte) ([]byte, error)) error {
+	project, err := e.env.editedProject()
+	if err != nil {
+		return err
+	}
+	store := trust.Open(e.env.trustFile())
+	return e.locked(ctx, func() error {
+		text, edited, err := e.apply(p, project.Patch, change)
+		if err != nil {
+			return err
+		}
+		trusted, err := e.trusts(store, project, text)
+		if err != nil {
+			return err
+		}
+		if !trusted && edited != nil {
+			e.warn("the project %s is not trusted, so its layer is left out; look at it, then: dsh trust %s",
+				project.Dir, fault.ShellWord(project.Dir))
+		}
+		if !e.report.Changed {
+			return nil
+		}
+		if err := writeOver(project.Patch, text, edited); err != nil || !trusted {
+			return err
+		}
+		return e.grant(ctx, store, project, edited)
+	})
+}
+
+// trusts says whether the user trusts the project as it is.
+func (e *edit) trusts(store *trust.Store, project trust.Project, text []byte) (bool, error) {
+	// What the patch of a stranger names is not looked at.
+	if state, err := store.State(project, ""); err != nil || state == trust.Unknown || text == nil {
+		return false, err
+	}
+	_, seal, err := e.seal(project, text)
+	if err != nil {
+		return false, err
+	}
+	state, err := store.State(project, seal)
+	return state == trust.Trusted, err
+}
+
+// grant trusts a project with the text that an edit gave its patch, since when
+// it was trusted before.
+func (e *edit) grant(ctx context.Context, store *trust.Store, project trust.Project, text []byte) error {
+	files, seal, err := e.seal(project, text)
+	if err != nil {
+		return err
+	}
+	record := trust.Record{Dir: project.Dir, Seal: seal, Files: files, Since: e.opts.Now}
+	records, err := store.List()
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.Dir == project.Dir {
+			record.Since = r.Since
+		}
+	}
+	return store.Grant(ctx, record)
+}
+
+func (e *edit) seal(project trust.Project, text []byte) (files []string, seal trust.Seal, err error) {
+	patches, err := e.parse(text)
+	if err != nil {
+		return nil, "", err
+	}
+	files = stack.NamedFiles(project, patches)
+	seal, err = trust.SealOf(text, files)
+	return files, seal, err
+}

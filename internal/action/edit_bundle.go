@@ -1,0 +1,156 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// SwitchOptions say what is switched on or off, and how.
+type SwitchOptions struct {
+	EditOptions
+	On bool
+	// Bundle takes the name for a bundle's where a row has it as its id too.
+	Bundle bool
+	// Force enables a bundle though the profile does not compose with it.
+	Force bool
+}
+
+// Switch switches a row on or off in a patch file, or takes the whole layer of a
+// bundle out of the profile's list, with its place remembered, and puts it back.
+// A name means the row of this id if there is one.
+func Switch(ctx context.Context, env Env, opts SwitchOptions, name string) (*Edit, error) {
+	bundle, err := isBundle(env, opts, name)
+	if err != nil {
+		return nil, err
+	}
+	if bundle {
+		return switchBundle(ctx, env, opts, name)
+	}
+	if opts.On {
+		return runEdit(ctx, env, opts.EditOptions, func(e *edit, text []byte) ([]byte, error) { return enableRow(e, text, name) })
+	}
+	return runEdit(ctx, env, opts.EditOptions, func(e *edit, text []byte) ([]byte, error) { return disableRow(e, text, name) })
+}
+
+// isBundle says whether a name means a bundle of the profile.
+func isBundle(env Env, opts SwitchOptions, name string) (bool, error) {
+	p, err := readOrTemplate(env.Home, opts.Name)
+	if err != nil {
+		return false, err
+	}
+	names := bundleNames(p.Manifest)
+	listed := slices.Contains(names, name)
+	if opts.Bundle {
+		if opts.Layer != compose.ProfileLayer {
+			return false, fault.Errorf(fault.Other, "--%s goes with rows: the bundles are those of the profile", opts.Layer)
+		}
+		if !listed {
+			err := fault.Errorf(fault.Composition, "profile %s has no bundle %s", opts.Name, name)
+			if meant := compose.Closest(name, names); meant != "" {
+				return false, fault.WithHint(err, "did you mean %s?", meant)
+			}
+			return false, fault.WithHint(err, "dsh config layers --profile %s lists the bundles", fault.ShellWord(opts.Name.String()))
+		}
+		return true, nil
+	}
+	if !listed || opts.Layer != compose.ProfileLayer {
+		return false, nil
+	}
+	c, err := composeProfile(env, p, Layers{Name: opts.Name}, true)
+	if err != nil {
+		return false, err
+	}
+	return c.Tree.FindText(name) == nil, nil
+}
+
+func bundleNames(m *profile.Manifest) []string {
+	var names []string
+	for _, b := range m.BundlePlaces() {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
+func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string) (*Edit, error) {
+	e := &edit{env: env, opts: opts.EditOptions, report: &Edit{
+		Profile: opts.Name.String(), Layer: compose.ProfileLayer.String(), Target: name, Bundle: true,
+		Copied: []string{}, Notes: []string{}, Warnings: recovered(ctx, env, opts.Name),
+	}}
+	err := e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) (err error) {
+		e.report.File = p.Manifest.Path()
+		was, before := p.Manifest.Bytes(), *p
+		if before.Manifest, err = profile.ParseManifest(e.report.File, was); err != nil {
+			return err
+		}
+		if opts.On {
+			e.report.Changed = p.Manifest.EnableBundle(name)
+		} else {
+			e.report.Changed = p.Manifest.DisableBundle(name)
+		}
+		if !e.report.Changed {
+			return nil
+		}
+		// Less of a profile is never refused: it may be what mends it.
+		warnings, err := verify(env, &before, p, nil, opts.Force || !opts.On)
+		if err != nil {
+			return err
+		}
+		e.report.Warnings = append(e.report.Warnings, warnings...)
+		if err := e.noteLayer(&before, p); err != nil {
+			return err
+		}
+		file := filepath.Base(e.report.File)
+		return errors.Join(tx.Expect(file, was), tx.WriteFile(file, p.Manifest.Bytes(), 0o644))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.report, nil
+}
+
+// noteLayer says what the layer that is switched on or off holds.
+func (e *edit) noteLayer(before, after *profile.Profile) error {
+	with, what := before, "out of the profile go"
+	if place := slices.Index(after.Manifest.Bundles(), e.report.Target); place >= 0 {
+		with, what = after, fmt.Sprintf("at place %d of %d, it brings", place+1, len(after.Manifest.Bundles()))
+	}
+	c, err := composeProfile(e.env, with, Layers{Name: e.opts.Name, BundlesOnly: true}, true)
+	if err != nil {
+		return err
+	}
+	rows, overrides := layerSize(c.Tree, e.report.Target)
+	e.note("%s %s and %s", what, counted(rows, "row"), counted(overrides, "override"))
+	return nil
+}
+
+// layerSize is how many rows a layer inserts at the top or into groups, and how
+// many rows it overrides.
+func layerSize(tree *compose.Tree, label string) (rows, overrides int) {
+	for _, step := range tree.Steps {
+		if tree.Layers[step.Layer].Label != label {
+			continue
+		}
+		switch step.Outcome {
+		case compose.Inserted:
+			rows += len(step.Rows)
+		case compose.Overrode:
+			overrides++
+		}
+	}
+	return rows, overrides
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,276 @@
+package action
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/patchedit"
+)
+
+// Unset takes out what a patch file says about ROW, ROW.KEY or ROW:KEY, so that
+// the layers below count again. Since an override replaces a config whole, their
+// value of a key stands in the place of the file's as a copied key. Where
+// nothing is to be taken out nothing changes.
+func Unset(ctx context.Context, env Env, opts EditOptions, place string) (*Edit, error) {
+	return runEdit(ctx, env, opts, func(e *edit, text []byte) ([]byte, error) {
+		stale, id, err := e.stale(text, place)
+		if err != nil {
+			return nil, err
+		}
+		if stale != nil {
+			e.report.Target, e.report.Row = id, true
+			return e.deletePatches(text, stale)
+		}
+		r, err := e.row(text, place)
+		if err != nil {
+			return e.unknown(text, err)
+		}
+		switch key := r.target.RowKey; {
+		case key == "id" || key == "name" || key == "insert":
+			_, err := r.settable()
+			return nil, err
+		case key == "" && len(r.target.Path) == 0:
+			return r.unsetRow()
+		case key != "":
+			return e.finish(r, key, nil, func() ([]byte, error) {
+				return r.withoutKey(key, func(compose.Value) bool { return true })
+			})
+		case r.isGroup():
+			_, err := r.settable()
+			return nil, err
+		default:
+			return e.finish(r, "config", nil, func() ([]byte, error) { return r.unsetKey(r.target.Path) })
+		}
+	})
+}
+
+// stale is the patches of the file for a row that no layer has, if place names
+// such a row as a whole.
+func (e *edit) stale(text []byte, place string) (entries []int, id string, err error) {
+	patches, err := e.parse(text)
+	if err != nil {
+		return nil, "", err
+	}
+	tree := e.tree(patches, false)
+	target, err := compose.ParseTarget(place, func(id string) *compose.Map {
+		if row := tree.FindText(id); row != nil {
+			return row
+		}
+		for _, patch := range patches {
+			if overrides(patch, id) {
+				return patch.Map
+			}
+		}
+		return nil
+	})
+	if err != nil || target.Row == nil || target.RowKey != "" || len(target.Path) > 0 || tree.FindText(target.ID) != nil {
+		return nil, "", err
+	}
+	for _, patch := range patches {
+		if overrides(patch, target.ID) {
+			entries = append(entries, patch.Entry)
+		}
+	}
+	return entries, target.String(), nil
+}
+
+// overrides says whether a patch is for a row with an id.
+func overrides(patch compose.Patch, id string) bool {
+	have, _ := patch.Map.Get("id")
+	insert, _ := patch.Map.Get("insert")
+	return have != nil && !compose.Truthy(insert) && compose.IDText(have) == id
+}
+
+// unknown is what becomes of unsetting a row that is not there: nothing.
+func (e *edit) unknown(text []byte, err error) ([]byte, error) {
+	if fault.ClassOf(err) != fault.Composition {
+		return nil, err
+	}
+	hint := fault.Hint(err)
+	if hint != "" {
+		hint = "; " + hint
+	}
+	e.note("%v%s", err, hint)
+	return text, nil
+}
+
+func (e *edit) deletePatches(text []byte, entries []int) (edited []byte, err error) {
+	edited = text
+	for _, entry := range slices.Backward(slices.Compact(slices.Sorted(slices.Values(entries)))) {
+		if edited, err = patchedit.Delete(e.src, edited, patchedit.Path{strconv.Itoa(entry)}); err != nil {
+			return nil, err
+		}
+	}
+	return edited, nil
+}
+
+// unsetRow takes the overrides of the row out of the file.
+func (r *rowText) unsetRow() ([]byte, error) {
+	var entries []int
+	for _, patch := range r.patches {
+		if overrides(patch, r.target.ID) {
+			entries = append(entries, patch.Entry)
+		}
+	}
+	if len(entries) == 0 && r.inserted != nil {
+		line, _, _ := compose.Position(r.text, r.inserted...)
+		return nil, fault.WithHint(
+			fault.Errorf(fault.Composition, "the row %s is inserted by this file, at %s:%d, and not overridden", r.target.ID, r.src.File, line),
+			"delete it there by hand, or switch it off: %s", r.command("disable", compose.Target{ID: r.target.ID}.String()))
+	}
+	r.report.Row = true
+	edited, err := r.deletePatches(r.text, entries)
+	if err != nil {
+		return nil, err
+	}
+	row, err := r.rowIn(edited, r.target)
+	if err != nil {
+		return nil, err
+	}
+	r.report.Before, r.report.After = &Shown{r.shown.value(r.row)}, &Shown{r.shown.value(row)}
+	return edited, nil
+}
+
+// withoutKey is the text without a key of the row, in overrides and where the
+// file inserts the row, if the value is one to go.
+func (r *rowText) withoutKey(key string, goes func(compose.Value) bool) (edited []byte, err error) {
+	edited = r.text
+	for _, step := range slices.Backward(r.overrides) {
+		v, ok := step.Patch.Map.Get(key)
+		if !ok || !goes(v) {
+			continue
+		}
+		if edited, err = r.deleteKey(edited, step, key); err != nil {
+			return nil, err
+		}
+	}
+	if r.inserted == nil {
+		return edited, nil
+	}
+	v, ok := at(r.doc, below(r.inserted, key))
+	if !ok || !goes(v) {
+		return edited, nil
+	}
+	return patchedit.Delete(r.src, edited, below(r.inserted, key)) // its overrides stand behind it
+}
+
+// deleteKey takes a key out of an override, and the override where nothing is
+// left that does anything.
+func (r *rowText) deleteKey(text []byte, step *compose.Step, key string) ([]byte, error) {
+	for other := range step.Patch.Map.All() {
+		if other != key && other != "id" && other != "name" {
+			return patchedit.Delete(r.src, text, below(stepPath(step), key))
+		}
+	}
+	return patchedit.Delete(r.src, text, stepPath(step))
+}
+
+// unsetKey takes what the file says about a path in the config out.
+func (r *rowText) unsetKey(path []string) ([]byte, error) {
+	spot, step := r.says("config")
+	if spot == nil {
+		return r.text, nil
+	}
+	place := below(spot, "config")
+	config, _ := at(r.doc, place)
+	_, said := at(config, path)
+	if step == nil {
+		if !said {
+			return r.text, nil
+		}
+		return patchedit.Delete(r.src, r.text, append(place, path...))
+	}
+	lower := replaced(step, "config")
+	v, counts := at(lower, path)
+	if !said && !counts {
+		return r.text, nil
+	}
+	copied := uncopied(patchedit.CopiedKeys(r.text, place), path, config)
+	changed, _, err := compose.Restate(config, path, v, !counts)
+	if err != nil {
+		return nil, fault.WithClass(fault.Composition, err)
+	}
+	if counts {
+		copied = append(copied, path)
+	} else {
+		changed, copied = prune(changed, lower, path), unmoved(copied, config, path)
+	}
+	if allCopied(changed, nil, copied) {
+		return r.deleteKey(r.text, step, "config")
+	}
+	edited, err := patchedit.Set(r.src, r.text, place, changed)
+	if err != nil {
+		return nil, err
+	}
+	if counts {
+		r.report.Copied = append(r.report.Copied, compose.PathText(path))
+	}
+	return r.mark(edited, place, changed, copied)
+}
+
+// replaced is what an override found at a key of the row.
+func replaced(step *compose.Step, key string) compose.Value {
+	for _, change := range step.Changes {
+		if change.Key == key {
+			return change.Old
+		}
+	}
+	return nil
+}
+
+// prune takes out the mappings on the way to a path that are empty now and that
+// the layers below do not have.
+func prune(config, lower compose.Value, path []string) compose.Value {
+	for n := len(path) - 1; n > 0; n-- {
+		v, _ := at(config, path[:n])
+		m, ok := v.(*compose.Map)
+		if _, below := at(lower, path[:n]); !ok || m.Len() > 0 || below {
+			break
+		}
+		config, _, _ = compose.Restate(config, path[:n], nil, true) // what is there can be taken out
+	}
+	return config
+}
+
+// unmoved is the copied keys but for the items of a list that moved because the
+// one at path is gone: what the layers below have there is something else.
+func unmoved(copied [][]string, config compose.Value, path []string) [][]string {
+	list := path[:len(path)-1]
+	if v, _ := at(config, list); !isList(v) {
+		return copied
+	}
+	return slices.DeleteFunc(copied, func(key []string) bool { return len(key) > len(list) && hasPrefix(key, list) })
+}
+
+func isList(v compose.Value) bool {
+	_, ok := v.(*compose.List)
+	return ok
+}
+
+// allCopied says whether everything in a config is copied.
+func allCopied(v compose.Value, path []string, copied [][]string) bool {
+	if slices.ContainsFunc(copied, func(key []string) bool { return hasPrefix(path, key) }) {
+		return true
+	}
+	switch v := v.(type) {
+	case *compose.Map:
+		for key, item := range v.All() {
+			if !allCopied(item, below(path, key), copied) {
+				return false
+			}
+		}
+		return true
+	case *compose.List:
+		for i, item := range v.Items {
+			if !allCopied(item, below(path, strconv.Itoa(i)), copied) {
+				return false
+			}
+		}
+		return len(v.Items) > 0
+	default:
+		return false
+	}
+}

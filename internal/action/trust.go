@@ -1,0 +1,285 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/profile"
+	"dsh/internal/stack"
+	"dsh/internal/trust"
+)
+
+// TrustReport is the layer of a project, and what became of the trust in it.
+type TrustReport struct {
+	Dir   string `json:"dir"`
+	Patch string `json:"patch"`
+	// Was is the trust in the directory before: unknown, changed or trusted.
+	Was       string        `json:"was"`
+	Inserts   []ProjectRow  `json:"inserts"`
+	Overrides []ProjectEdit `json:"overrides"`
+	// Files are the paths that rows name, which the trust covers as well.
+	Files []ProjectFile `json:"files"`
+}
+
+// ProjectRow is a row that a project's layer inserts.
+type ProjectRow struct {
+	ID     string `json:"id"` // "" for a row without one
+	Plugin string `json:"plugin"`
+	Group  string `json:"group,omitempty"` // id of the row that it is put into
+	Line   int    `json:"line"`
+}
+
+// ProjectEdit is an override of a project's layer.
+type ProjectEdit struct {
+	ID   string   `json:"id"`
+	Keys []string `json:"keys"`
+	Line int      `json:"line"`
+}
+
+// ProjectFile is a file that a row names.
+type ProjectFile struct {
+	Path   string `json:"path"`
+	Exists bool   `json:"exists"`
+}
+
+// Trust records that the layer of the project that dir is in may apply, as it
+// is at this moment, and says what it does.
+func Trust(ctx context.Context, env Env, dir string, now time.Time) (*TrustReport, error) {
+	dir = env.inDir(dir)
+	userHome := env.userHome()
+	project, found, err := trust.FindProject(dir, userHome, env.Home.Dir())
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, env.noProject(dir)
+	}
+	patches, files, seal, err := stack.ReadProject(project, userHome)
+	if err != nil {
+		return nil, err
+	}
+	store := trust.Open(env.trustFile())
+	state, err := store.State(project, seal)
+	if err != nil {
+		return nil, err
+	}
+	report := &TrustReport{
+		Dir: project.Dir, Patch: project.Patch, Was: state.String(),
+		Inserts: []ProjectRow{}, Overrides: []ProjectEdit{}, Files: []ProjectFile{},
+	}
+	for _, patch := range patches {
+		report.add(patch)
+	}
+	for _, file := range files {
+		_, err := os.Stat(file)
+		report.Files = append(report.Files, ProjectFile{file, err == nil})
+	}
+	if state == trust.Trusted {
+		return report, nil
+	}
+	return report, store.Grant(ctx, trust.Record{Dir: project.Dir, Seal: seal, Files: files, Since: now})
+}
+
+func (t *TrustReport) add(patch compose.Patch) {
+	id, _ := patch.Map.Get("id")
+	insert, _ := patch.Map.Get("insert")
+	if compose.Truthy(insert) {
+		group := ""
+		if compose.Truthy(id) {
+			group = compose.IDText(id)
+		}
+		t.addRows(insert, group)
+		return
+	}
+	edit := ProjectEdit{Keys: []string{}, Line: patch.Line}
+	if id != nil {
+		edit.ID = compose.IDText(id)
+	}
+	for key := range patch.Map.All() {
+		if key != "id" && key != "name" && key != "insert" {
+			edit.Keys = append(edit.Keys, key)
+		}
+	}
+	t.Overrides = append(t.Overrides, edit)
+}
+
+func (t *TrustReport) addRows(rows compose.Value, group string) {
+	list, ok := rows.(*compose.List)
+	if !ok {
+		return
+	}
+	for _, item := range list.Items {
+		entry, ok := item.(*compose.Map)
+		if !ok {
+			continue
+		}
+		row := compose.Row{Entry: entry}
+		r := ProjectRow{Plugin: row.Name(), Group: group}
+		r.Line, _ = entry.Position()
+		if id := row.ID(); id != nil {
+			r.ID = compose.IDText(id)
+		}
+		t.Inserts = append(t.Inserts, r)
+		// What is in a list may run whether or not patches find it.
+		t.addRows(row.Config(), r.ID)
+	}
+}
+
+// TrustedDir is a directory whose layer the user trusts.
+type TrustedDir struct {
+	Dir   string    `json:"dir"`
+	Since time.Time `json:"since"`
+	// State is trusted, changed (the layer is left out), or missing.
+	State string `json:"state"`
+}
+
+// TrustedDirs lists them, sorted by directory.
+func TrustedDirs(env Env) ([]TrustedDir, error) {
+	store := trust.Open(env.trustFile())
+	records, err := store.List()
+	if err != nil {
+		return nil, err
+	}
+	dirs := []TrustedDir{}
+	for _, r := range records {
+		state, err := env.trustState(store, r.Dir)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, TrustedDir{r.Dir, r.Since, state})
+	}
+	return dirs, nil
+}
+
+func (e Env) trustState(store *trust.Store, dir string) (string, error) {
+	project := trust.Project{Dir: dir, Patch: projectPatch(dir)}
+	if _, err := os.Lstat(project.Patch); errors.Is(err, fs.ErrNotExist) {
+		return "missing", nil
+	}
+	_, _, seal, err := stack.ReadProject(project, e.userHome())
+	if err != nil {
+		return trust.Changed.String(), nil // what can be trusted can be read
+	}
+	state, err := store.State(project, seal)
+	return state.String(), err
+}
+
+// Revoke takes the trust in the directory of a project back, and says which
+// one that is and whether there was any. The directory may be gone.
+func Revoke(ctx context.Context, env Env, dir string) (revoked bool, project string, err error) {
+	dir = env.inDir(dir)
+	store := trust.Open(env.trustFile())
+	if revoked, err = store.Revoke(ctx, dir); revoked || err != nil {
+		return revoked, dir, err
+	}
+	// From a directory inside it the project is meant that applies there.
+	p, found, err := trust.FindProject(dir, env.userHome(), env.Home.Dir())
+	if err != nil || !found {
+		return false, dir, nil
+	}
+	revoked, err = store.Revoke(ctx, p.Dir)
+	return revoked, p.Dir, err
+}
+
+// inDir is a path that may be relative to the working directory.
+func (e Env) inDir(dir string) string {
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	return filepath.Join(e.Dir, dir)
+}
+
+// userHome is what ~ stands for, "" where that is not known: then ~ is an
+// ordinary name.
+func (e Env) userHome() string {
+	dir, err := profile.UserHome(e.Getenv)
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+func projectPatch(dir string) string { return filepath.Join(dir, ".dsh", "cordis.patch.yml") }
+
+// noProject says that dir is in no project, and where one was looked for.
+func (e Env) noProject(dir string) error {
+	looked, end := e.searched(dir)
+	if len(looked) == 0 {
+		return fault.WithHint(fault.Errorf(fault.Other, "%s is never a project: %s", dir, end),
+			"the layer for all profiles is %s", e.Home.PatchPath())
+	}
+	return fault.WithHint(fault.Errorf(fault.Other, "there is no project layer for %s; looked for .dsh/cordis.patch.yml in %s, up to %s", dir, strings.Join(looked, ", "), end),
+		"dsh config set --project ROW.KEY VALUE makes one")
+}
+
+// searched is the directories that may be the project of dir, the nearest
+// first, and what ends the search.
+func (e Env) searched(dir string) (looked []string, end string) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for {
+		if e.holdsUserHome(dir) {
+			return looked, "the home directory"
+		}
+		looked = append(looked, dir)
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return looked, "the root of the repository"
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return looked, "the root of the file system"
+		}
+		dir = up
+	}
+}
+
+// holdsUserHome says whether dir is the user's home directory or above it.
+func (e Env) holdsUserHome(dir string) bool {
+	home := e.userHome()
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	if home == "" {
+		return false
+	}
+	rel, err := filepath.Rel(dir, home)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// editedProject is the project whose patch an edit is about: the one that
+// applies in the working directory, else one that is to be made there, at the
+// root of the repository if there is one.
+func (e Env) editedProject() (trust.Project, error) {
+	project, found, err := trust.FindProject(e.Dir, e.userHome(), e.Home.Dir())
+	if err != nil || found {
+		return project, err
+	}
+	looked, end := e.searched(e.Dir)
+	if len(looked) == 0 {
+		return project, fault.WithHint(fault.Errorf(fault.Other, "%s is never a project: %s", e.Dir, end),
+			"the layer for all profiles is changed with --home")
+	}
+	dir := looked[0]
+	if end == "the root of the repository" {
+		dir = looked[len(looked)-1]
+	}
+	if sameFile(filepath.Join(dir, ".dsh"), e.Home.Dir()) {
+		return project, fault.WithHint(fault.Errorf(fault.Other, "%s cannot be a project: its .dsh is the home of dsh", dir),
+			"the layer for all profiles is changed with --home")
+	}
+	return trust.Project{Dir: dir, Patch: projectPatch(dir)}, nil
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
