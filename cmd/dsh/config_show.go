@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +86,14 @@ func layerName(kind, label string) string {
 	default:
 		return ui.Clean(label)
 	}
+}
+
+// layerTitle is a layer in a table that shows its file elsewhere.
+func layerTitle(l action.LayerInfo) string {
+	if l.Kind == compose.PatchLayer.String() {
+		return ui.Clean(filepath.Base(l.Label))
+	}
+	return layerName(l.Kind, l.Label)
 }
 
 // table prints lines of cells, the cells of a column below each other.
@@ -316,7 +325,7 @@ func (c *configRun) printLayers(w io.Writer, list *action.LayerList) {
 	fmt.Fprintf(w, "profile %s (%s): %s, the last layer wins\n", list.Profile, ui.Clean(list.Dir), counted(list.Rows, "row"))
 	lines := [][]string{{"#", "KIND", "LAYER", "VERSION", "STATE", "INSERTS", "OVERRIDES", "SKIPPED", "SOURCE"}}
 	for _, l := range list.Layers {
-		line := []string{"-", l.Kind, layerName(l.Kind, l.Label), ui.Clean(l.Version), l.State, "", "", "", ui.Clean(l.Source)}
+		line := []string{"-", l.Kind, layerTitle(l), ui.Clean(l.Version), l.State, "", "", "", ui.Clean(l.Source)}
 		if l.Number > 0 {
 			line[0] = strconv.Itoa(l.Number)
 			line[5], line[6], line[7] = strconv.Itoa(len(l.Inserts)), strconv.Itoa(len(l.Overrides)), strconv.Itoa(len(l.Skipped))
@@ -326,7 +335,7 @@ func (c *configRun) printLayers(w io.Writer, list *action.LayerList) {
 	table(w, lines)
 	for _, l := range list.Layers {
 		if l.Reason != "" || l.Remedy != "" {
-			fmt.Fprintf(w, "\n%s is %s", painted(c.ui, l.State, layerName(l.Kind, l.Label)), l.State)
+			fmt.Fprintf(w, "\n%s is %s", painted(c.ui, l.State, layerTitle(l)), l.State)
 			if l.Reason != "" {
 				fmt.Fprintf(w, ": %s", ui.Clean(l.Reason))
 			}
@@ -339,7 +348,7 @@ func (c *configRun) printLayers(w io.Writer, list *action.LayerList) {
 	for _, l := range list.Layers {
 		for i, s := range l.Skipped {
 			if i == 0 {
-				fmt.Fprintf(w, "\nskipped patches of %s:\n", layerName(l.Kind, l.Label))
+				fmt.Fprintf(w, "\nskipped patches of %s:\n", layerTitle(l))
 			}
 			fmt.Fprintf(w, "  %s: %s\n", ui.Clean(s.Place()), ui.Clean(s.Why))
 		}
@@ -361,7 +370,7 @@ func (c *configRun) printOverridden(w io.Writer, list *action.LayerList) {
 	}
 	names := map[int]string{}
 	for _, l := range list.Layers {
-		names[l.Number] = fmt.Sprintf("%d %s", l.Number, layerName(l.Kind, l.Label))
+		names[l.Number] = fmt.Sprintf("%d %s", l.Number, layerTitle(l))
 	}
 	fmt.Fprintln(w, "\noverridden rows, and the layers that wrote them:")
 	var lines [][]string
@@ -438,7 +447,13 @@ func (c *configRun) diff() error {
 		return err
 	}
 	c.warn(d.Warnings)
-	return c.ui.Result(d, func(w io.Writer) { c.printDiff(w, d) })
+	if err := c.ui.Result(d, func(w io.Writer) { c.printDiff(w, d) }); err != nil {
+		return err
+	}
+	if d.Differ && c.cli.Bool("exit-code") {
+		return &saidError{fault.Other}
+	}
+	return nil
 }
 
 func (c *configRun) printDiff(w io.Writer, d *action.ConfigDiff) {

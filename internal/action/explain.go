@@ -138,7 +138,7 @@ func ExplainRows(ctx context.Context, env Env, layers Layers) (*RowList, error) 
 		Profile:  layers.Name.String(),
 		Layers:   layerNames(c.Tree),
 		Rows:     newHistory(c.Tree).summaries(c.Tree.Rows, ""),
-		Warnings: slices.Concat(c.Warnings, c.Notices),
+		Warnings: slices.Concat(c.Warnings, c.leftOut(), c.Notices),
 	}, nil
 }
 
@@ -218,7 +218,7 @@ func Explain(ctx context.Context, env Env, layers Layers, text string, showSecre
 	}
 	x := &Explanation{
 		Profile: layers.Name.String(), Target: target.String(), Key: compose.PathText(e.path), Layers: layerNames(c.Tree),
-		Skipped: skipped, Warnings: c.Warnings,
+		Skipped: skipped, Warnings: slices.Concat(c.Warnings, c.leftOut()),
 	}
 	for _, p := range places.of(target) {
 		x.Rows = append(x.Rows, e.row(p.row, p.path))

@@ -15,7 +15,7 @@ import (
 
 // look composes a profile for a command that only looks at it: nothing is made
 // and nothing is written, but what a dead process left is finished. lenient
-// goes on without broken layers of the user and warns of them.
+// goes on without broken layers of the user, see [Composed.leftOut].
 func look(ctx context.Context, env Env, layers Layers, lenient bool) (*Composed, error) {
 	warnings := recovered(ctx, env, layers.Name)
 	p, err := readOrTemplate(env.Home, layers.Name)
@@ -27,12 +27,18 @@ func look(ctx context.Context, env Env, layers Layers, lenient bool) (*Composed,
 		return nil, err
 	}
 	c.Warnings = slices.Concat(warnings, c.Warnings)
+	return c, nil
+}
+
+// leftOut is warnings about broken layers of the user.
+func (c *Composed) leftOut() []string {
+	var warnings []string
 	for _, e := range c.Stack.Entries {
 		if e.State == stack.Broken && e.Kind.User() {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("left out: %v", e.Err))
+			warnings = append(warnings, fmt.Sprintf("left out: %v", e.Err))
 		}
 	}
-	return c, nil
+	return warnings
 }
 
 // readOrTemplate reads a profile. One that is missing and has the name of a
