@@ -99,7 +99,7 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 			return nil
 		}
 		// Less of a profile is never refused: it may be what mends it.
-		warnings, err := verify(env, &before, p, nil, opts.Force || !opts.On)
+		warnings, err := verify(env, &before, p, nil, nil, opts.Force || !opts.On)
 		if err != nil {
 			return err
 		}

@@ -134,7 +134,7 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 	}
 	after := *p
 	after.Manifest = result.Manifest
-	problems, err := verify(env, p, &after, stagedPackages(p.Dir, result), opts.Force)
+	problems, err := verify(env, p, &after, lockedPackages(p.Dir, result), stagedPackages(p.Dir, result), opts.Force)
 	if err != nil {
 		return nil, err
 	}

@@ -52,17 +52,18 @@ func (e *RefusedError) Hint() string {
 // unless force goes on; what else it adds are warnings. Only what a start of
 // the profile anywhere reads is looked at: no project and no overlays.
 //
-// staged is where packages will be; nil is where they are.
-func verify(env Env, before, after *profile.Profile, staged findPackage, force bool) (warnings []string, err error) {
-	was, err := problems(env, before, nil)
+// was and will say where packages are before and after; nil is where they are
+// now.
+func verify(env Env, before, after *profile.Profile, was, will findPackage, force bool) (warnings []string, err error) {
+	old, err := problems(env, before, was)
 	if err != nil {
 		return nil, err
 	}
-	will, err := problems(env, after, staged)
+	all, err := problems(env, after, will)
 	if err != nil {
 		return nil, err
 	}
-	blocking, other := addedProblems(was, will)
+	blocking, other := addedProblems(old, all)
 	if len(blocking) > 0 && !force {
 		return nil, &RefusedError{Profile: after.Name.String(), Findings: blocking, Forced: env.forced()}
 	}
@@ -138,6 +139,20 @@ func (e Env) forced() string {
 		}
 	}
 	return e.options().Command + " --force"
+}
+
+// lockedPackages finds the packages of a profile as they are, and those that
+// have gone from node_modules as its lockfile says they were: who lays them out
+// again adds nothing.
+func lockedPackages(dir string, result *install.Result) findPackage {
+	staged := stagedPackages(dir, result)
+	return func(name string) (installation.Package, bool, error) {
+		pkg, ok, err := installation.Find(dir, name)
+		if err == nil && !ok && result.Kept(name) {
+			return staged(name)
+		}
+		return pkg, ok, err
+	}
 }
 
 // stagedPackages finds the packages of a profile as a job will leave them.

@@ -65,6 +65,7 @@ type Result struct {
 
 	tree   *tree
 	before present
+	locked *Lock // before
 }
 
 // Action is what happened to one dependency of the profile.
@@ -425,7 +426,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		j.Events.Linking(len(lock.Nodes))
 	}
 	t := &tree{dir: j.Dir, lock: lock, entries: entries, skipped: skipped}
-	result := &Result{Warnings: append(find.deprecations(lock), newPeerProblems(j.locked, lock)...), Manifest: j.manifest, tree: t, before: j.present}
+	result := &Result{Warnings: append(find.deprecations(lock), newPeerProblems(j.locked, lock)...), Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
 	if result.Tree, err = t.stage(ctx, j.Tx, j.present); err != nil {
 		return nil, err
 	}

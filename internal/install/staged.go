@@ -34,3 +34,12 @@ func (r *Result) Staged(name string) (s Staged, ok bool) {
 	}
 	return s, true
 }
+
+// Kept says whether the profile's lockfile had the package of a name before as
+// it will be.
+func (r *Result) Kept(name string) bool {
+	at := "node_modules/" + name
+	old, had := r.locked.at(at)
+	now, has := r.tree.lock.at(at)
+	return had && has && old.Integrity == now.Integrity && old.Origin == now.Origin
+}
