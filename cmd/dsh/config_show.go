@@ -216,6 +216,9 @@ func (p explanation) value(key string, v action.Shown, rows []string, comment st
 	m := &compose.Map{}
 	m.Set(key, v.V)
 	first, rest, more := strings.Cut(string(compose.AppendYAML(nil, m, 1)), "\n")
+	if text, ok := v.V.(string); ok && more && !strings.Contains(text, "\n") { // a long line is easier to read whole
+		first, more = key+": "+string(compose.AppendFlow(nil, text)), false
+	}
 	fmt.Fprintf(p.w, "  %s  %s\n", ui.Clean(first), p.comment(comment))
 	if more {
 		fmt.Fprintln(p.w, ui.Clean(rest))
