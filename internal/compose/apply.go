@@ -76,17 +76,16 @@ func (a *applier) patch(patch *Map) {
 		}
 		return
 	}
-	if !a.paths(func(r *resolver) {
-		if config, ok := patch.Get("config"); ok {
-			patch.Set("config", r.config(target, config))
-		}
-	}) {
+	config, _ := patch.Get("config")
+	if !a.paths(func(r *resolver) { config = r.config(target, config) }) {
 		return
 	}
 	a.step.Outcome, a.step.Target = Overrode, target
 	for key, v := range patch.All() {
 		switch key {
 		case "id", "insert", "name":
+		case "config":
+			a.override(target, key, config)
 		case "__proto__":
 			// In JavaScript this assignment changes the prototype, unless the
 			// key is there already.
@@ -135,7 +134,7 @@ func (a *applier) insert(id, insert Value) {
 			return
 		}
 	}
-	if !a.paths(func(r *resolver) { r.rows(&List{Items: rows}) }) {
+	if !a.paths(func(r *resolver) { r.inserted(target, rows) }) {
 		return
 	}
 	if target != nil {
@@ -203,7 +202,7 @@ func (a *applier) indexRows(rows []Value) {
 
 type indexWalk struct {
 	found []*Map // last row first, groups behind their rows
-	seen  map[container]bool
+	seenWalk
 }
 
 func (w *indexWalk) rows(rows []Value) {
@@ -221,7 +220,12 @@ func (w *indexWalk) rows(rows []Value) {
 	}
 }
 
-func (w *indexWalk) again(c container) bool {
+// seenWalk is a way through values that passes what aliases name only once.
+type seenWalk struct {
+	seen map[container]bool
+}
+
+func (w *seenWalk) again(c container) bool {
 	if !c.at().shared {
 		return false
 	}

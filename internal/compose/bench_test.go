@@ -40,15 +40,21 @@ func benchLayers(b testing.TB, n int) (layers []Layer, bytes int) {
 // BenchmarkApply must cost the same for each row, however many layers there
 // are: see ns/row.
 func BenchmarkApply(b *testing.B) {
-	for _, n := range []int{10, 100, 1000} {
-		layers, _ := benchLayers(b, n)
-		b.Run(fmt.Sprintf("layers=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				Apply(layers, nil)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n*100), "ns/row")
-		})
+	rule, err := NewPathRule([]byte(`{"properties":{"url":{},"file":{"format":"path"},"files":{"items":{"format":"path"}}}}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, rules := range []PathRules{nil, func(string) *PathRule { return rule }} {
+		for _, n := range []int{10, 100, 1000} {
+			layers, _ := benchLayers(b, n)
+			b.Run(fmt.Sprintf("rules=%v/layers=%d", rules != nil, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					Apply(layers, rules)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n*100), "ns/row")
+			})
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // form of dir and name tells whose paths they are, so that the result does not
 // depend on where it is computed.
 func fileURL(dir, name string) (string, bool) {
-	windows := isDrive(dir) || strings.HasPrefix(dir, `\\`)
+	windows := isWindows(dir)
 	slashed := name
 	if windows {
 		slashed = strings.ReplaceAll(name, `\`, "/")
@@ -35,9 +35,10 @@ func fileURL(dir, name string) (string, bool) {
 
 // isDrive says whether name begins with a drive, as in C:\dir or c:/dir.
 func isDrive(name string) bool {
-	return len(name) > 2 && name[1] == ':' && (name[2] == '\\' || name[2] == '/') &&
-		('a' <= name[0]|0x20 && name[0]|0x20 <= 'z')
+	return len(name) > 2 && name[1] == ':' && (name[2] == '\\' || name[2] == '/') && isLetter(name[0])
 }
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // volume is the drive of dir, or the share it is on.
 func volume(dir string) string {

@@ -3,8 +3,11 @@ package compose
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // seedTexts gives a fuzz target the texts of the fixtures.
@@ -22,6 +25,8 @@ func seedTexts(f *testing.F) {
 		"- id: a\n  config: !!js a ? b : c\n",
 		"%YAML 1.2\n---\n- id: a\n...\n",
 		"- |+\n  x\n\n- >2-\n    y\n",
+		"- insert: [&r {id: a, name: p, config: {k: !path x, l: [../y, ~/z]}}, {id: g, group: true, config: [*r]}]\n- {id: a, config: {k: .}}\n",
+		"- insert:\n    - {id: a, name: ./x.js}\n    - {id: b, name: ../x.js}\n",
 	} {
 		f.Add([]byte(text))
 	}
@@ -29,25 +34,79 @@ func seedTexts(f *testing.F) {
 
 func FuzzParse(f *testing.F) {
 	seedTexts(f)
+	rules := everywhere(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		patches, err := ParsePatches(Source{File: "f", Dir: "/d"}, text)
+		patches, err := ParsePatches(Source{File: "f", Dir: "/d", Kind: PatchLayer, Root: "/d"}, text)
 		if err != nil {
 			if syntax, ok := errors.AsType[*SyntaxError](err); ok && syntax.Problem == "" {
 				t.Error("an error without words")
 			}
 			return
 		}
-		layers := []Layer{{Label: "one", Patches: patches}}
-		tree := Apply(layers, nil)
+		layers := []Layer{{Label: "one", Patches: patches[:len(patches)/2]}, {Label: "two", Patches: patches[len(patches)/2:]}}
+		before := layerTexts(layers)
+		below := Apply(layers[:1], rules).Dump()
+		tree := Apply(layers, rules)
 		// A layer without patches is the identity.
-		same := Apply([]Layer{{Label: "none"}, layers[0], {Label: "none"}}, nil)
-		if dump := tree.Dump(); !bytes.Equal(dump, same.Dump()) {
+		same := Apply([]Layer{{Label: "none"}, layers[0], {Label: "none"}, layers[1], {Label: "none"}}, rules)
+		dump := tree.Dump()
+		if !bytes.Equal(dump, same.Dump()) {
 			t.Errorf("layers without patches change\n%s", dump)
 		}
-		for row := range tree.All() {
-			_, _ = row.ID(), row.Name()
+		if diff := cmp.Diff(string(below), string(Apply(layers[:1], rules).Dump())); diff != "" {
+			t.Errorf("without the last layer (-before +after):\n%s", diff)
 		}
+		if diff := cmp.Diff(before, layerTexts(layers)); diff != "" {
+			t.Errorf("layers changed (-before +after):\n%s", diff)
+		}
+		if left := tree.RelativePaths(rules); len(left) > 0 {
+			t.Errorf("paths that are not absolute: %v", left)
+		}
+		dumpReadsBack(t, tree, dump)
 	})
+}
+
+// dumpReadsBack checks that a dump is the rows of the tree.
+func dumpReadsBack(t *testing.T, tree *Tree, dump []byte) {
+	if len(tree.Rows) == 0 || len(dump) > 1<<20 {
+		return
+	}
+	for _, row := range tree.Rows {
+		if endsInSpace(row.value) {
+			return // which the end of a run takes away, as in the reference
+		}
+	}
+	doc, err := decode(dump)
+	if err != nil {
+		if !strings.HasPrefix(err.Error(), "nested deeper") {
+			t.Errorf("%s\ncannot be read: %v", dump, err)
+		}
+		return
+	}
+	if rows := rowsOf(tree); !Equal(rows, doc.value) {
+		t.Errorf("%s\nis read as\n%s", dump, encode(doc.value))
+	}
+}
+
+// endsInSpace says whether the last text in v ends with what JavaScript takes
+// for white space.
+func endsInSpace(v Value) bool {
+	text := ""
+	switch v := v.(type) {
+	case string:
+		text = v
+	case Expr:
+		text = v.Text
+	case *List:
+		return len(v.Items) > 0 && endsInSpace(v.Items[len(v.Items)-1])
+	case *Map:
+		last := false
+		for _, v := range v.All() {
+			last = endsInSpace(v)
+		}
+		return last
+	}
+	return strings.TrimRightFunc(text, isJSSpace) != text
 }
 
 func FuzzDumpReadsBack(f *testing.F) {

@@ -178,12 +178,14 @@ func (r *rowNames) name(row *Map) {
 	if !ok {
 		return
 	}
+	url, ok := fileURL(r.src.Dir, name)
+	if !ok {
+		return
+	}
 	if r.src.escapes(name) && r.escape == nil {
 		r.escape = &EscapeError{File: r.src.File, Line: int(row.line), Column: int(row.column), Path: name}
 	}
-	if url, ok := fileURL(r.src.Dir, name); ok {
-		row.Set("name", url)
-	}
+	row.Set("name", url)
 }
 
 // groupName is the plugin whose config is rows.

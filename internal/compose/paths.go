@@ -3,6 +3,7 @@ package compose
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,124 +19,53 @@ import (
 // plugin that has none or of which nothing is known.
 type PathRules func(plugin string) *PathRule
 
-// PathRule is where paths stand in a value. The zero value has none.
+// PathRule is where paths stand in a value.
 type PathRule struct {
-	path  bool                 // the value itself is a path
-	keys  map[string]*PathRule // by key of a mapping
-	other *PathRule            // any other key
-	items *PathRule            // any item of a list
+	path     bool                 // the value itself is a path,
+	words    map[string]bool      // unless it is one of these,
+	urls     bool                 // or a URL
+	keys     map[string]*PathRule // by key of a mapping
+	patterns []keyPattern         // by the first that a key matches
+	other    *PathRule            // any other key
+	first    []*PathRule          // by place in a list
+	items    *PathRule            // any further item
 }
 
-// NewPathRule finds the values that the JSON Schema of a config marks with
-// "format": "path". It is nil if there are none. References inside the schema
-// are followed, unless they lead in a circle.
-func NewPathRule(schema []byte) (*PathRule, error) {
-	doc, err := decode(schema) // JSON is YAML
-	if err != nil {
-		return nil, fmt.Errorf("reading a config schema: %w", err)
-	}
-	root, _ := doc.value.(*Map)
-	r := &PathRule{}
-	pathReader{root: root, open: map[*Map]bool{}}.read(root, r)
-	if r.empty() {
-		return nil, nil
-	}
-	return r, nil
+type keyPattern struct {
+	key  *regexp.Regexp
+	rule *PathRule
 }
 
-// pathReader collects the path rules of a schema.
-type pathReader struct {
-	root *Map
-	open map[*Map]bool // schemas that are being read
+// isPath says whether the text at the place of the rule is a path.
+func (r *PathRule) isPath(text string) bool {
+	return r.path && !r.words[text] && !(r.urls && strings.Contains(text, "://"))
 }
 
-// read adds what the schema s says to r.
-func (p pathReader) read(s Value, r *PathRule) {
-	m, ok := s.(*Map)
-	if !ok || p.open[m] {
-		return
-	}
-	p.open[m] = true
-	defer delete(p.open, m)
-	for key, v := range m.All() {
-		switch key {
-		case "format":
-			r.path = r.path || v == "path"
-		case "properties":
-			if props, ok := v.(*Map); ok {
-				for name, s := range props.All() {
-					p.read(s, r.key(name))
-				}
-			}
-		case "additionalProperties":
-			r.other = p.below(v, r.other)
-		case "items":
-			r.items = p.below(v, r.items)
-		case "allOf", "anyOf", "oneOf", "prefixItems":
-			list, ok := v.(*List)
-			if !ok {
-				continue
-			}
-			for _, s := range list.Items {
-				if key == "prefixItems" {
-					r.items = p.below(s, r.items)
-				} else {
-					p.read(s, r)
-				}
-			}
-		case "then", "else":
-			p.read(v, r)
-		case "$ref":
-			ref, _ := v.(string)
-			if name, ok := strings.CutPrefix(ref, definitions); ok {
-				defs, _ := p.root.Get("$defs")
-				defsMap, _ := defs.(*Map)
-				target, _ := defsMap.Get(name)
-				p.read(target, r)
-			}
-		}
-	}
-}
-
-// below is rule with what s says, nil if both say nothing.
-func (p pathReader) below(s Value, rule *PathRule) *PathRule {
-	if rule == nil {
-		rule = &PathRule{}
-	}
-	p.read(s, rule)
-	if rule.empty() {
-		return nil
-	}
-	return rule
-}
-
-func (r *PathRule) key(name string) *PathRule {
-	if r.keys == nil {
-		r.keys = make(map[string]*PathRule)
-	}
-	if r.keys[name] == nil {
-		r.keys[name] = &PathRule{}
-	}
-	return r.keys[name]
-}
-
-// empty says that there are no paths, and drops keys below which there are
-// none.
-func (r *PathRule) empty() bool {
-	for name, rule := range r.keys {
-		if rule.empty() {
-			delete(r.keys, name)
-		}
-	}
-	return !r.path && len(r.keys) == 0 && r.other == nil && r.items == nil
-}
-
-// at is the rule for the value of a key.
+// at is the rule for the value of a key, nil if there are no paths in it.
 func (r *PathRule) at(key string) *PathRule {
 	if rule, ok := r.keys[key]; ok {
 		return rule
 	}
+	for _, p := range r.patterns {
+		if p.key.MatchString(key) {
+			return p.rule
+		}
+	}
 	return r.other
+}
+
+func (r *PathRule) hasKeys() bool {
+	return len(r.keys) > 0 || len(r.patterns) > 0 || r.other != nil
+}
+
+func (r *PathRule) hasItems() bool { return len(r.first) > 0 || r.items != nil }
+
+// item is the rule for an item of a list, nil if there are no paths in it.
+func (r *PathRule) item(i int) *PathRule {
+	if i < len(r.first) {
+		return r.first[i]
+	}
+	return r.items
 }
 
 // resolver makes the paths of one patch absolute. The patch is a copy that is
@@ -145,7 +75,7 @@ type resolver struct {
 	rules  PathRules
 	born   int32
 	escape string // the first path that leaves the package
-	seen   map[*List]bool
+	walk   seenWalk
 	copies map[ruled]container
 }
 
@@ -158,52 +88,73 @@ type ruled struct {
 // rows makes the paths in the configs of rows, and of rows inside them,
 // absolute.
 func (r *resolver) rows(list *List) {
-	if list.shared {
-		if r.seen[list] {
-			return
-		}
-		if r.seen == nil {
-			r.seen = make(map[*List]bool)
-		}
-		r.seen[list] = true
+	if r.walk.again(list) {
+		return
 	}
 	for _, item := range list.Items {
 		row, ok := item.(*Map)
-		if !ok {
+		if !ok || r.walk.again(row) {
 			continue
 		}
-		if children, ok := childRows(row); ok {
-			r.rows(children)
-		} else if config, ok := row.Get("config"); ok {
+		if config, ok := row.Get("config"); ok {
 			if now := r.config(row, config); now != config {
 				row.Set("config", now)
+				if c, ok := now.(container); ok {
+					c.at().hang(link{parent: row})
+				}
 			}
 		}
 	}
 }
 
-// config is config with its paths absolute, for the row that it is to be the
-// config of.
-func (r *resolver) config(row *Map, config Value) Value {
+// inserted makes the paths in rows absolute, which are to go into the group
+// target, or on top if that is nil. Should target be no group one day, what it
+// holds is its config.
+func (r *resolver) inserted(target *Map, rows []Value) {
+	r.rows(&List{Items: rows})
+	if target == nil {
+		return
+	}
+	rule := r.rule(target)
+	if rule == nil {
+		return
+	}
+	config, _ := target.Get("config")
+	there := len(itemsOf(config))
+	for i, row := range rows {
+		if below := rule.item(there + i); below != nil {
+			rows[i] = r.value(below, row, false)
+		}
+	}
+}
+
+// rule is the rule for the config of a row, nil if there are no paths in it.
+func (r *resolver) rule(row *Map) *PathRule {
 	name, _ := row.Get("name")
 	plugin, _ := name.(string)
-	group, _ := row.Get("group")
-	if list, ok := config.(*List); ok && (Truthy(group) || plugin == groupName) {
+	return r.rules(plugin)
+}
+
+// config is config with its paths absolute, for the row that it is to be the
+// config of. What is inside a list may be rows: if not now, then when a layer
+// above makes a group of the row.
+func (r *resolver) config(row *Map, config Value) Value {
+	if list, ok := config.(*List); ok {
 		r.rows(list)
-		return config
 	}
-	if rule := r.rules(plugin); rule != nil {
-		return r.value(rule, config)
+	if rule := r.rule(row); rule != nil {
+		return r.value(rule, config, false)
 	}
 	return config
 }
 
 // value is v with its paths absolute. What aliases name is copied and not
-// changed: at its other places it may be no path.
-func (r *resolver) value(rule *PathRule, v Value) Value {
+// changed: at its other places it may be no path, or be a group that gets more
+// rows. copying says that v is in something of that kind.
+func (r *resolver) value(rule *PathRule, v Value, copying bool) Value {
 	switch v := v.(type) {
 	case string:
-		if !rule.path {
+		if !rule.isPath(v) {
 			return v
 		}
 		if r.src.escapes(v) && r.escape == "" {
@@ -211,31 +162,40 @@ func (r *resolver) value(rule *PathRule, v Value) Value {
 		}
 		return r.src.Path(v)
 	case *Map:
-		m, done := v, false
-		if v.shared {
-			if m, done = remembered(r, rule, v, func() *Map {
-				return &Map{pairs: slices.Clone(v.pairs), indices: v.indices, lookup: v.lookup, line: v.line, column: v.column, node: node{born: r.born}}
-			}); done {
-				return m
-			}
+		if !copying && !rule.hasKeys() {
+			return v
 		}
-		for i := range m.pairs {
-			if below := rule.at(m.pairs[i].key); below != nil {
-				m.pairs[i].value = r.value(below, m.pairs[i].value)
+		if !copying && !v.shared {
+			for i, p := range v.pairs {
+				v.pairs[i].value = r.below(rule.at(p.key), p.value, v, false)
 			}
+			return v
+		}
+		m := newMap(slices.Clone(v.pairs))
+		if done := r.copied(rule, v, m); done != nil {
+			return done
+		}
+		m.line, m.column, m.born = v.line, v.column, r.born
+		for i, p := range m.pairs {
+			m.pairs[i].value = r.below(rule.at(p.key), p.value, m, true)
 		}
 		return m
 	case *List:
-		l, done := v, false
-		if v.shared {
-			if l, done = remembered(r, rule, v, func() *List { return &List{Items: slices.Clone(v.Items), node: node{born: r.born}} }); done {
-				return l
-			}
+		if !copying && !rule.hasItems() {
+			return v
 		}
-		if rule.items != nil {
-			for i, item := range l.Items {
-				l.Items[i] = r.value(rule.items, item)
+		if !copying && !v.shared {
+			for i, item := range v.Items {
+				v.Items[i] = r.below(rule.item(i), item, v, false)
 			}
+			return v
+		}
+		l := &List{Items: slices.Clone(v.Items), node: node{born: r.born}}
+		if done := r.copied(rule, v, l); done != nil {
+			return done
+		}
+		for i, item := range l.Items {
+			l.Items[i] = r.below(rule.item(i), item, l, true)
 		}
 		return l
 	default:
@@ -243,23 +203,53 @@ func (r *resolver) value(rule *PathRule, v Value) Value {
 	}
 }
 
-// remembered is the copy of v for a rule, and whether it was made before.
-func remembered[C container](r *resolver, rule *PathRule, v C, clone func() C) (C, bool) {
-	if done, ok := r.copies[ruled{rule, v}]; ok {
-		return done.(C), true
+// below is v, which is in parent, with its paths absolute.
+func (r *resolver) below(rule *PathRule, v Value, parent container, copying bool) Value {
+	now := v
+	if rule != nil {
+		now = r.value(rule, v, copying)
 	}
-	c := clone()
+	c, ok := now.(container)
+	if !ok || now == v && !copying {
+		return now
+	}
+	if now == v { // in the original as well as in the copy
+		c.at().shared = true
+	}
+	c.at().hang(link{parent: parent})
+	return now
+}
+
+// copied is the copy of v for a rule, nil if c is to be the first one. What
+// aliases name is copied once, also if it is in itself.
+func (r *resolver) copied(rule *PathRule, v, c container) container {
+	if !v.at().shared {
+		return nil
+	}
+	done, ok := r.copies[ruled{rule, v}]
+	if ok {
+		done.at().shared = true
+		return done
+	}
 	if r.copies == nil {
 		r.copies = make(map[ruled]container)
 	}
 	r.copies[ruled{rule, v}] = c
-	return c, false
+	return nil
 }
 
 // Path is the absolute form of a path that the text of src holds: ~ is the
 // user's home, a relative path starts at src.Dir, and an absolute one or a
-// file URL stays as it is written. The empty path is none.
+// file URL stays as it is written. The empty path is none. Whose paths they
+// are, the form of src.Dir tells; those of Windows that lack a drive get that
+// of src.Dir.
 func (src *Source) Path(name string) string {
+	absolute, _ := src.resolve(name)
+	return absolute
+}
+
+// resolve also says whether the path is relative to src.Dir.
+func (src *Source) resolve(name string) (absolute string, relative bool) {
 	windows := isWindows(src.Dir)
 	slashed := name
 	if windows {
@@ -267,59 +257,61 @@ func (src *Source) Path(name string) string {
 	}
 	switch {
 	case name == "" || isAbsolute(slashed, windows):
-		return name
+		return name, false
 	case (slashed == "~" || strings.HasPrefix(slashed, "~/")) && src.UserHome != "":
-		return joinPath(src.UserHome, slashed[1:], windows)
-	default:
-		return joinPath(src.Dir, "/"+slashed, windows)
+		return joinPath(src.UserHome, slashed[1:]), false
+	case windows && slashed[0] == '/':
+		return joinPath(volume(src.Dir), slashed), false
+	case windows && len(slashed) > 1 && slashed[1] == ':' && isLetter(slashed[0]):
+		if drive := slashed[:2]; !strings.EqualFold(drive, volume(src.Dir)) {
+			return joinPath(drive, "/"+slashed[2:]), false
+		}
+		slashed = slashed[2:]
 	}
+	return joinPath(src.Dir, "/"+slashed), true
 }
 
 func isWindows(dir string) bool { return isDrive(dir) || strings.HasPrefix(dir, `\\`) }
 
 // isAbsolute says whether a path stays as it is.
 func isAbsolute(slashed string, windows bool) bool {
-	return strings.HasPrefix(slashed, "/") || strings.HasPrefix(slashed, "file:") || windows && isDrive(slashed)
+	switch {
+	case strings.HasPrefix(slashed, "file:/"):
+		return true
+	case windows:
+		return isDrive(slashed) || strings.HasPrefix(slashed, "//")
+	default:
+		return strings.HasPrefix(slashed, "/")
+	}
 }
 
 // joinPath is dir with the slashed path rest behind it, in the form of dir.
-func joinPath(dir, rest string, windows bool) string {
-	if !windows {
+func joinPath(dir, rest string) string {
+	if !isWindows(dir + `\`) {
 		return path.Clean(dir + rest)
 	}
-	share := ""
-	if strings.HasPrefix(dir, `\\`) {
-		share, dir = `\\`, dir[2:]
-	} else {
-		share, dir = dir[:2], dir[2:]
-	}
-	joined := path.Clean(strings.ReplaceAll(dir, `\`, "/") + rest)
-	return share + strings.ReplaceAll(joined, "/", `\`)
+	drive := volume(dir + `\`)
+	joined := path.Clean("/" + strings.ReplaceAll(dir[min(len(drive), len(dir)):], `\`, "/") + rest)
+	return drive + strings.ReplaceAll(joined, "/", `\`)
 }
 
 // escapes says whether name is a relative path that leaves src.Root.
 func (src *Source) escapes(name string) bool {
-	if src.Root == "" {
+	if src.Root == "" || !strings.Contains(name, "..") {
 		return false
 	}
-	windows := isWindows(src.Dir)
-	if windows {
-		name = strings.ReplaceAll(name, `\`, "/")
-	}
-	if isAbsolute(name, windows) || !strings.Contains(name, "..") {
-		return false
-	}
-	return !inside(joinPath(src.Root, "", windows), joinPath(src.Dir, "/"+name, windows), windows)
+	absolute, relative := src.resolve(name)
+	return relative && !inside(joinPath(src.Root, ""), absolute)
 }
 
 // inside says whether the cleaned path name is dir or in it.
-func inside(dir, name string, windows bool) bool {
-	separator := byte('/')
-	if windows {
-		separator = '\\'
+func inside(dir, name string) bool {
+	separator := `/`
+	if isWindows(dir) {
+		separator = `\`
 	}
-	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(dir, string(separator)))
-	return ok && (rest == "" || rest[0] == separator)
+	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(dir, separator))
+	return ok && (rest == "" || rest[:1] == separator)
 }
 
 // EscapeError is a relative path in a bundle's layer that leaves the package.
@@ -353,8 +345,7 @@ func (t *Tree) RelativePaths(rules PathRules) []RelativePath {
 		}
 		if rule := rules(row.Name()); rule != nil {
 			eachPath(rule, row.Config(), func(name string) {
-				slashed := strings.ReplaceAll(name, `\`, "/")
-				if name != "" && !isAbsolute(slashed, isDrive(name)) {
+				if name != "" && !isAbsolute(name, false) && !isAbsolute(strings.ReplaceAll(name, `\`, "/"), true) {
 					found = append(found, RelativePath{row.Entry, name})
 				}
 			})
@@ -376,7 +367,7 @@ func Paths(rule *PathRule, config Value) []string {
 func eachPath(rule *PathRule, v Value, found func(string)) {
 	switch v := v.(type) {
 	case string:
-		if rule.path {
+		if rule.isPath(v) {
 			found(v)
 		}
 	case *Map:
@@ -386,9 +377,9 @@ func eachPath(rule *PathRule, v Value, found func(string)) {
 			}
 		}
 	case *List:
-		if rule.items != nil {
-			for _, item := range v.Items {
-				eachPath(rule.items, item, found)
+		for i, item := range v.Items {
+			if below := rule.item(i); below != nil {
+				eachPath(below, item, found)
 			}
 		}
 	}

@@ -309,6 +309,9 @@ func (d *decoder) key(n *yaml.Node, depth int) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if n.Tag == "!path" {
+		return "", refuse(n, "use a text as the key", "a path cannot be a key")
+	}
 	switch v := v.(type) {
 	case *Map:
 		return "", refuse(n, "use a text as the key", "a mapping cannot be a key")
