@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -162,12 +161,10 @@ func (a *arranger) name() string {
 	return strings.Join(names, " ")
 }
 
-// negativeNumber is what YAML reads as one, and "-.5", which people take for one.
-var negativeNumber = regexp.MustCompile(`^-(0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$`)
-
-// looksLikeFlag tells flags from arguments; "-" is an argument.
+// looksLikeFlag tells flags from arguments. "-" is an argument, and so are
+// negative numbers: no flag begins with a digit or a dot.
 func looksLikeFlag(word string) bool {
-	return len(word) > 1 && word[0] == '-' && !negativeNumber.MatchString(word)
+	return len(word) > 1 && word[0] == '-' && !strings.ContainsRune(".0123456789", rune(word[1]))
 }
 
 // sort tells verbs, flags and arguments apart.
