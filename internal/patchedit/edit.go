@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
@@ -91,13 +92,10 @@ func parse(src compose.Source, text []byte) (*compose.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, ok := v.(*compose.List)
-	if !ok {
-		return nil, fault.Errorf(fault.Composition, "%s: a layer is a list", src.File) // cannot happen: ParsePatches said so
-	}
-	return list, nil
+	return v.(*compose.List), nil
 }
 
+// missing is that nothing can be set at a path.
 func missing(src compose.Source, at Path, err error) error {
 	return fault.Errorf(fault.Other, "editing %s: setting %s: %w", src.File, at, err)
 }
@@ -200,46 +198,39 @@ func (e *editor) find(at Path) (spot, error) {
 // member is which entry of n a key or index is, or the number of entries.
 func (e *editor) member(n *node, step string) int {
 	if n.kind == sequenceNode {
-		if i, err := strconv.Atoi(step); err == nil && 0 <= i && i < len(n.entries) {
+		if i, ok := index(step, len(n.entries)); ok {
 			return i
 		}
 		return len(n.entries)
 	}
 	for i := range n.entries {
-		if e.keyName(n.entries[i].key) == step {
+		if name, ok := e.keyName(n.entries[i].key); ok && name == step {
 			return i
 		}
 	}
 	return len(n.entries)
 }
 
-// keyName is a key as compose reads it. What cannot stand before a colon has
-// no name.
-func (e *editor) keyName(key *node) string {
+// maxImplicitKey is how many bytes a key may surely have before its colon.
+const maxImplicitKey = 1024
+
+// keyName is a key as compose reads it, if it can be read alone.
+func (e *editor) keyName(key *node) (name string, ok bool) {
 	if key == nil {
-		return "null"
+		return "null", true
 	}
-	if key.end-key.start > 1024 || bytes.ContainsAny(e.text[key.start:key.end], "\r\n") {
-		return e.longKeyName(key)
+	text := string(e.text[key.start:key.end])
+	if len(text) > maxImplicitKey || strings.ContainsAny(text, "\r\n") {
+		text = "? " + text + "\n: 0"
+	} else {
+		text += ": 0"
 	}
-	return e.name(append(bytes.Clone(e.text[key.start:key.end]), ": 0"...))
-}
-
-// longKeyName is a key that stands behind a question mark.
-func (e *editor) longKeyName(key *node) string {
-	text := append([]byte("? "), e.text[key.start:key.end]...)
-	return e.name(append(text, "\n: 0"...))
-}
-
-// name is the one key of a mapping.
-func (e *editor) name(mapping []byte) string {
-	v, _ := compose.ParseValue(e.src, mapping)
-	if m, ok := v.(*compose.Map); ok {
-		for name := range m.All() {
-			return name
-		}
+	v, _ := compose.ParseValue(e.src, []byte(text))
+	m, _ := v.(*compose.Map)
+	for name := range m.All() {
+		return name, true
 	}
-	return "\x00" // no key: YAML has no such character
+	return "", false // an alias
 }
 
 // set gives what is at a path a new value, and leaves what is in both.

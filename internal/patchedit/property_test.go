@@ -354,9 +354,6 @@ func (c *tally) accept(t failer, text []byte, path Path, err error) bool {
 	}
 	if _, ok := errors.AsType[*UneditableError](err); ok {
 		c.refused++
-		if refusals {
-			fmt.Printf("----- %s: %v\n%s\n", path, err, text)
-		}
 		return false
 	}
 	if _, ok := errors.AsType[*compose.ShapeError](err); !ok {
@@ -364,8 +361,6 @@ func (c *tally) accept(t failer, text []byte, path Path, err error) bool {
 	}
 	return false
 }
-
-const refusals = false
 
 func checkSet(t failer, c *tally, text []byte, path Path, v compose.Value) {
 	want, err := compose.ParseValue(testSource, text)
@@ -486,7 +481,7 @@ func TestRandomEdits(t *testing.T) {
 				}
 			})
 			t.Logf("%d edits, %d refused, %d texts that cannot be read", c.edits, c.refused, c.unread)
-			if c.unread*5 > c.edits {
+			if c.unread*2 > c.edits {
 				t.Errorf("only %d texts can be read, and %d cannot", c.edits, c.unread)
 			}
 			if !aliases && c.refused*50 > c.edits {
@@ -516,7 +511,7 @@ func paths(v compose.Value, at Path) []Path {
 	return all
 }
 
-// editEverywhere tries edits of all places of a text that holds patches.
+// editEverywhere tries edits of places in a text that holds patches.
 func editEverywhere(t *testing.T, c *tally, text []byte) {
 	t.Helper()
 	v, err := compose.ParseValue(testSource, text)
@@ -525,7 +520,11 @@ func editEverywhere(t *testing.T, c *tally, text []byte) {
 	}
 	nested := value(t, "{a: 1, b: [x, {y: z}]}")
 	values := []compose.Value{true, "@s/x", "x\n y\n", nested, value(t, "[]")}
-	for i, path := range paths(v, nil) {
+	all := paths(v, nil)
+	for i, path := range all {
+		if i%(len(all)/30+1) != 0 {
+			continue // enough of a long file
+		}
 		checkDelete(t, c, text, path)
 		if len(path) == 1 {
 			checkSet(t, c, text, path, nested)
@@ -564,7 +563,10 @@ func TestEditsOfBundles(t *testing.T) {
 // TestEditsOfDialect edits what is odd in the dialect, as the config of a row.
 func TestEditsOfDialect(t *testing.T) {
 	c := &tally{}
-	for _, doc := range append(readDialect(t), oddTexts...) {
+	for i, doc := range append(oddTexts[:len(oddTexts):len(oddTexts)], readDialect(t)...) {
+		if i > len(oddTexts) && i%3 != 0 {
+			continue
+		}
 		for _, text := range []string{
 			"# head\n- id: a\n  config: " + doc + "\n  # tail\n  x: 1\n",
 			"- id: a\n  config:\n    " + strings.ReplaceAll(doc, "\n", "\n    ") + "\n  # tail\n  x: 1\n",

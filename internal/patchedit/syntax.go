@@ -238,7 +238,7 @@ func (r *reader) node(parent int, ctx context, seek, compact bool) *node {
 			sameLine = &at
 		}
 		properties = true
-		r.property(n, ctx == flowIn)
+		r.property(n)
 		if r.skip(true) {
 			relate()
 			collections = inBlock
@@ -299,7 +299,7 @@ func (r *reader) keyWithProperties(parent int, at *place, outer *node) *node {
 }
 
 // property reads a tag or an anchor.
-func (r *reader) property(n *node, flow bool) {
+func (r *reader) property(n *node) {
 	start := r.pos
 	if r.peek(0) == '!' && r.peek(1) == '<' {
 		for !isWhite(r.peek(0)) {
