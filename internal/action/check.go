@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"dsh/bundles"
 	"dsh/internal/check"
@@ -76,7 +78,7 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 		return nil, err
 	}
 	rules := checkOptions(env, composed, opts.ShowSecrets)
-	findings := append(entryFindings(composed), check.Tree(composed.Tree, rules)...)
+	findings := layerFindings(composed, rules)
 	findings = append(findings, manifestFindings(composed)...)
 	findings = append(findings, inspect.Profile(inspect.Options{
 		Profile: p, Stack: composed.Stack, Tree: composed.Tree, Installation: env.Installation, Rules: composed.Rules,
@@ -96,8 +98,18 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 // Findings is what is wrong with a composed profile, the disk left aside: what
 // a change of the profile is held against before it is made.
 func Findings(env Env, composed *Composed) []check.Finding {
-	findings := append(entryFindings(composed), check.Tree(composed.Tree, checkOptions(env, composed, false))...)
-	return sortByStack(composed.Stack, findings)
+	return sortByStack(composed.Stack, layerFindings(composed, checkOptions(env, composed, false)))
+}
+
+// layerFindings is what the layers show, and why there are not more of them.
+func layerFindings(c *Composed, opts check.Options) []check.Finding {
+	findings := append(append([]check.Finding{}, entryFindings(c)...), check.Tree(c.Tree, opts)...)
+	for i := range findings {
+		if f := &findings[i]; f.Code == check.BundleTwice {
+			c.listed(f, "bundles", 2)
+		}
+	}
+	return findings
 }
 
 func checkOptions(env Env, composed *Composed, showSecrets bool) check.Options {
@@ -161,8 +173,9 @@ func entryFindings(c *Composed) []check.Finding {
 		case e.State == stack.Disabled:
 			findings = append(findings, check.Finding{
 				Code: check.BundleDisabled, Severity: check.Info, Layer: e.Label, Message: e.Label + " is switched off",
-				Remedy: c.command("config", "enable", e.Label),
+				Remedy: c.configCommand("enable", e.Label),
 			})
+			c.listed(&findings[len(findings)-1], "disabledBundles", 1)
 		case e.State == stack.Untrusted:
 			findings = append(findings, check.Finding{
 				Code: check.Untrusted, Severity: check.Warning, Layer: e.Label, File: e.Label,
@@ -177,20 +190,28 @@ func entryFindings(c *Composed) []check.Finding {
 	return findings
 }
 
-// command is a dsh command for the profile that can be pasted.
-func (c *Composed) command(group, verb string, args ...string) string {
-	words := append([]string{"dsh", group}, "--profile", c.Profile.Name.String(), verb)
-	return fault.ShellWords(append(words, args...)...)
+// configCommand is a `dsh config` command for the profile that can be pasted.
+func (c *Composed) configCommand(words ...string) string {
+	return fault.ShellWords(slices.Concat([]string{"dsh", "config"}, words, []string{"--profile", c.Profile.Name.String()})...)
+}
+
+// pluginCommand is the same of `dsh plugin`.
+func (c *Composed) pluginCommand(words ...string) string {
+	return fault.ShellWords(append([]string{"dsh", "plugin", "--profile", c.Profile.Name.String()}, words...)...)
 }
 
 // brokenBundle is the finding about a listed bundle that has no layer.
 func (c *Composed) brokenBundle(e stack.Entry) check.Finding {
-	out := c.command("config", "disable", e.Label)
+	out := c.configCommand("disable", e.Label)
+	if c.Tree.FindText(e.Label) != nil {
+		out = c.configCommand("disable", e.Label, "--bundle") // a row has this name too
+	}
 	f := check.Finding{
-		Code: check.BundleBroken, Severity: check.Error, Layer: e.Label, File: c.Profile.Manifest.Path(), Blocks: true,
+		Code: check.BundleBroken, Severity: check.Error, Layer: e.Label, Blocks: true,
 		Message: fmt.Sprintf("%s cannot be used: %v", e.Label, e.Err),
 		Remedy:  "mend the package or take the bundle out: " + out,
 	}
+	c.listed(&f, "bundles", 1)
 	if missing, ok := errors.AsType[*stack.MissingError](e.Err); ok {
 		f.Code = check.BundleMissing
 		f.Message = fmt.Sprintf("the listed bundle %s is not installed", e.Label)
@@ -200,9 +221,9 @@ func (c *Composed) brokenBundle(e stack.Entry) check.Finding {
 			f.Message = fmt.Sprintf("the listed bundle %s is %v", e.Label, missing)
 			f.Remedy = "put the folder back, or take the bundle out: " + out
 		case wanted:
-			f.Remedy = c.command("plugin", "install") + " installs it; to take the bundle out: " + out
+			f.Remedy = c.pluginCommand("install") + " installs it; to take the bundle out: " + out
 		default:
-			f.Remedy = c.command("plugin", "add", e.Label) + " installs it; to take the bundle out: " + out
+			f.Remedy = c.pluginCommand("add", e.Label) + " installs it; to take the bundle out: " + out
 		}
 		return f
 	}
@@ -218,10 +239,10 @@ func (c *Composed) brokenBundle(e stack.Entry) check.Finding {
 		f.Remedy = "update the bundle, or let this pair through in " + filepath.Join(c.Profile.Dir, stack.ExemptionsFile)
 		return f
 	}
-	if errors.Is(e.Err, fs.ErrNotExist) && len(e.Files) > 0 {
+	if file := missingFile(e); file != "" {
 		f.Code = check.FileMissing
-		f.Message = fmt.Sprintf("%s names a patch file that is not there: %v", e.Label, e.Err)
-		f.Remedy = fmt.Sprintf("install the package anew (%s), or take the bundle out: %s", c.command("plugin", "install"), out)
+		f.Message = fmt.Sprintf("%s names the patch file %s, which is not there", e.Label, file)
+		f.Remedy = fmt.Sprintf("install the package anew (%s), or take the bundle out: %s", c.pluginCommand("install"), out)
 		return f
 	}
 	if layer := check.LayerError(e.Kind, e.Label, e.Err); layer.Code != check.Unreadable {
@@ -229,6 +250,40 @@ func (c *Composed) brokenBundle(e stack.Entry) check.Finding {
 		return layer
 	}
 	return f
+}
+
+// missingFile is the first patch file of a broken bundle that is not there, ""
+// if all are.
+func missingFile(e stack.Entry) string {
+	if !errors.Is(e.Err, fs.ErrNotExist) {
+		return ""
+	}
+	for _, file := range e.Files {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return file
+		}
+	}
+	return ""
+}
+
+// listed gives a finding about a bundle its place in the profile's
+// package.json: the nth mention below a key.
+func (c *Composed) listed(f *check.Finding, key string, nth int) {
+	f.File = c.Profile.Manifest.Path()
+	text := c.Profile.Manifest.Bytes()
+	at := bytes.Index(text, []byte(strconv.Quote(key)))
+	word := []byte(strconv.Quote(f.Layer))
+	for ; at >= 0 && nth > 0; nth-- {
+		next := bytes.Index(text[at+1:], word)
+		if next < 0 {
+			return
+		}
+		at += 1 + next
+	}
+	if at >= 0 {
+		f.Line = 1 + bytes.Count(text[:at], []byte("\n"))
+		f.Column = 1 + utf8.RuneCount(text[bytes.LastIndexByte(text[:at], '\n')+1:at])
+	}
 }
 
 // manifestFindings is what is wrong with the profile's package.json.

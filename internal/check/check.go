@@ -219,7 +219,7 @@ func id(row *compose.Map) string {
 // called is what messages call a row.
 func called(row *compose.Map) string {
 	if id := id(row); id != "" {
-		return id
+		return strconv.Quote(id)
 	}
 	if name := get(row, "name"); name != "" {
 		return "of " + name
@@ -328,21 +328,22 @@ func (c *checker) closest(word string, words []string) string {
 	return compose.Closest(word, words)
 }
 
-// command is a dsh command for the profile.
+// command is a `dsh config` command for the profile.
 func (c *checker) command(words ...string) string {
+	words = append([]string{"dsh", "config"}, words...)
 	if c.opts.Profile != "" {
-		words = append(words[:2:2], append([]string{"--profile", c.opts.Profile}, words[2:]...)...)
+		words = append(words, "--profile", c.opts.Profile)
 	}
-	return fault.ShellWords(append([]string{"dsh"}, words...)...)
+	return fault.ShellWords(words...)
 }
 
 // disable is the command that takes a bundle out.
 func (c *checker) disable(bundle string) string {
-	words := []string{"config", "disable"}
+	words := []string{"disable", bundle}
 	if c.t.FindText(bundle) != nil {
 		words = append(words, "--bundle") // a row has this name too
 	}
-	return c.command(append(words, bundle)...)
+	return c.command(words...)
 }
 
 // yamlID is an id as it is written in a patch.

@@ -74,7 +74,7 @@ func (c *checker) config(writer origin, row *compose.Map, plugin string, config 
 		if off(row) {
 			f.Severity = Info // nothing reads it
 		}
-		f.Message = fmt.Sprintf("config of %s: %s", called(row), p.Text)
+		f.Message = fmt.Sprintf("config of row %s: %s", called(row), p.Text)
 		path := below(writer.path, p.Path...)
 		switch p.Kind {
 		case configschema.UnknownKey:
@@ -82,7 +82,7 @@ func (c *checker) config(writer origin, row *compose.Map, plugin string, config 
 			f.Remedy = fmt.Sprintf("delete or rename the key; the plugin is %s", plugin)
 		case configschema.MissingKey:
 			f.Remedy = fmt.Sprintf("add %s", compose.PathText(below(p.Path, p.Key)))
-			if layer := c.droppedBy(writer, below(p.Path, p.Key)); layer != "" {
+			if layer := c.droppedBy(writer, row, below(p.Path, p.Key)); layer != "" {
 				f.Message += fmt.Sprintf("; %s has it, and this config replaces that one whole", layer)
 				f.Remedy = fmt.Sprintf("restate %s, for an override does not merge", compose.PathText(below(p.Path, p.Key)))
 			}
@@ -99,16 +99,24 @@ func (c *checker) config(writer origin, row *compose.Map, plugin string, config 
 
 // droppedBy is the layer whose config had a key that the step of writer left
 // out, "" if there is none.
-func (c *checker) droppedBy(writer origin, path []string) string {
+func (c *checker) droppedBy(writer origin, row *compose.Map, path []string) string {
 	for _, change := range writer.step.Changes {
 		if change.Key != "config" || !hasPath(change.Old, path) {
 			continue
 		}
 		if before := c.before[writer.step]; before.step != nil {
-			return c.stepAt(before.step)
+			return c.configAt(before, row)
 		}
 	}
 	return ""
+}
+
+// configAt is the layer and the place that wrote the config of a row.
+func (c *checker) configAt(writer origin, row *compose.Map) string {
+	if writer.step.Outcome == compose.Inserted {
+		return c.where(writer, row)
+	}
+	return c.stepAt(writer.step)
 }
 
 // valueAt is the value at a path, and whether there is one.
@@ -154,20 +162,20 @@ func (c *checker) overridden(step *compose.Step) {
 		}
 		c.copied(step, change)
 		if before := c.before[step]; before.step != nil && before.step.Layer < step.Layer && layer.Kind != compose.SetLayer {
-			c.dropped(step, before.step, change)
+			c.dropped(step, before, change)
 		}
 	}
 }
 
 // dropped says which keys of the layers below an override left out.
-func (c *checker) dropped(step, before *compose.Step, change compose.Change) {
+func (c *checker) dropped(step *compose.Step, before origin, change compose.Change) {
 	f := Finding{Code: KeysDropped, Severity: Info, Row: id(step.Target), subject: "config"}
 	if old, ok := children(step.Target, change.Old); ok {
 		lost := lostRows(old, change.New)
 		if len(lost) == 0 {
 			return
 		}
-		f.Message = fmt.Sprintf("this replaces the rows of group %s whole, and these of %s are gone: %s", called(step.Target), c.stepAt(before), names(lost))
+		f.Message = fmt.Sprintf("this replaces the rows of group %s whole, and these of %s are gone: %s", called(step.Target), c.configAt(before, step.Target), names(lost))
 		f.Remedy = "restate them, or add rows with `- id: " + yamlID(step.Target) + "` and insert"
 		c.add(step, []string{"config"}, f)
 		return
@@ -176,8 +184,8 @@ func (c *checker) dropped(step, before *compose.Step, change compose.Change) {
 	if len(lost) == 0 {
 		return
 	}
-	f.Message = fmt.Sprintf("this replaces the config of %s whole, and these keys of %s are gone: %s", called(step.Target), c.stepAt(before), names(lost))
-	f.Remedy = "restate them, or write single keys with " + c.command(append([]string{"config", "set"}, append(layerFlag(c.layer(step).Kind), id(step.Target)+".KEY", "VALUE")...)...)
+	f.Message = fmt.Sprintf("this replaces the config of row %s whole, and these keys of %s are gone: %s", called(step.Target), c.configAt(before, step.Target), names(lost))
+	f.Remedy = "restate them, or write single keys with " + c.command(append([]string{"set", compose.Target{ID: id(step.Target)}.String() + ".KEY", "VALUE"}, layerFlag(c.layer(step).Kind)...)...)
 	c.add(step, []string{"config"}, f)
 }
 
@@ -249,20 +257,67 @@ func (c *checker) copied(step *compose.Step, change compose.Change) {
 			continue // somebody took it out
 		}
 		there, has := valueAt(change.Old, key)
-		if has && compose.Equal(here, there) {
-			continue
+		if !has {
+			there = gone
 		}
-		target := compose.Target{ID: id(step.Target), Path: key}.String()
-		f := Finding{Code: CopiedKeyChanged, Severity: Warning, Row: id(step.Target), subject: target}
-		now := "and the layers below no longer have it"
-		if has {
-			now = "which is " + c.shown(there, key...) + " there now"
+		for _, d := range differences(key, here, there) {
+			c.copiedKey(step, key, d)
 		}
-		f.Message = fmt.Sprintf("%s is %s, copied from the layers below, %s", target, c.shown(here, key...), now)
-		unset := append([]string{"config", "unset"}, append(layerFlag(c.layer(step).Kind), target)...)
-		f.Remedy = "to take what is there: " + c.command(unset...)
-		c.add(step, below([]string{"config"}, key...), f)
 	}
+}
+
+// copiedKey is a finding about one place in what was copied at a key.
+func (c *checker) copiedKey(step *compose.Step, key []string, d difference) {
+	text := func(path []string) string { return compose.Target{ID: id(step.Target), Path: path}.String() }
+	f := Finding{Code: CopiedKeyChanged, Severity: Warning, Row: id(step.Target), subject: text(d.path)}
+	unset := d.path
+	switch {
+	case d.there == gone:
+		f.Message = fmt.Sprintf("%s was copied from the layers below, and they no longer have it", text(d.path))
+	case d.here == gone:
+		unset = key
+		f.Message = fmt.Sprintf("%s was copied from the layers below, and they have %s there by now", text(key), compose.PathText(d.path))
+	default:
+		f.Message = fmt.Sprintf("%s is %s, copied from the layers below, which have %s there now",
+			text(d.path), c.shown(d.here, d.path...), c.shown(d.there, d.path...))
+	}
+	f.Remedy = "to take what is there: " + c.command(append([]string{"unset", text(unset)}, layerFlag(c.layer(step).Kind)...)...)
+	c.add(step, below([]string{"config"}, d.path...), f)
+}
+
+// difference is a place where two values differ; gone stands for none.
+type difference struct {
+	path        []string
+	here, there compose.Value
+}
+
+// gone is a value that is not there.
+var gone = new(struct{ compose.Value })
+
+// differences is the places where two values differ, as deep as possible.
+func differences(path []string, here, there compose.Value) []difference {
+	a, isMap := here.(*compose.Map)
+	b, both := there.(*compose.Map)
+	if !isMap || !both {
+		if compose.Equal(here, there) {
+			return nil
+		}
+		return []difference{{path, here, there}}
+	}
+	var found []difference
+	for key, v := range a.All() {
+		if other, ok := b.Get(key); ok {
+			found = append(found, differences(below(path, key), v, other)...)
+		} else {
+			found = append(found, difference{below(path, key), v, gone})
+		}
+	}
+	for key, v := range b.All() {
+		if _, ok := a.Get(key); !ok {
+			found = append(found, difference{below(path, key), gone, v})
+		}
+	}
+	return found
 }
 
 // copyNote is in every comment that [patchedit.CopiedKeys] reads.
@@ -337,7 +392,7 @@ func (c *checker) relativePaths() {
 		path, _ := pathOf(valueOf(p.Row, "config"), p.Path)
 		c.add(at.step, below(at.path, path...), Finding{
 			Code: RelativePath, Severity: Error, Row: id(p.Row), subject: p.Path,
-			Message: fmt.Sprintf("the path %s in the config of %s is not absolute after composing", c.shown(p.Path), called(p.Row)),
+			Message: fmt.Sprintf("the path %s in the config of row %s is not absolute after composing", c.shown(p.Path), called(p.Row)),
 			Remedy:  "write it as an absolute path",
 		})
 	}

@@ -11,7 +11,7 @@ import (
 // and in different groups.
 func (c *checker) duplicates() {
 	firsts := map[compose.Value]*compose.Map{}
-	shared := map[[2]int]int{}
+	shared := map[[2]int]*overlap{}
 	for _, list := range c.lists {
 		here := map[compose.Value]*compose.Map{}
 		for _, row := range list.rows {
@@ -45,12 +45,16 @@ func usable(id compose.Value) bool {
 }
 
 // duplicate is two rows side by side with one id.
-func (c *checker) duplicate(a, b *compose.Map, shared map[[2]int]int) {
+func (c *checker) duplicate(a, b *compose.Map, shared map[[2]int]*overlap) {
 	first, second := c.rows[a], c.rows[b]
 	if first.step == nil || second.step == nil || c.sameBundle(first, second) {
 		return
 	}
-	shared[[2]int{first.step.Layer, second.step.Layer}]++
+	pair := [2]int{first.step.Layer, second.step.Layer}
+	if shared[pair] == nil {
+		shared[pair] = &overlap{row: b, at: second}
+	}
+	shared[pair].rows++
 	f := Finding{Code: DuplicateID, Severity: Error, Row: id(b), Blocks: true, subject: c.layer(first.step).Label}
 	f.Message = fmt.Sprintf("row %s is inserted here and by %s, and a profile with both does not start", called(b), c.where(first, a))
 	if c.alone {
@@ -62,25 +66,22 @@ func (c *checker) duplicate(a, b *compose.Map, shared map[[2]int]int) {
 
 func (c *checker) duplicateRemedy(first, second origin, a, b *compose.Map) string {
 	here, there := c.layer(second.step), c.layer(first.step)
+	same := get(a, "name") == get(b, "name")
 	override := fmt.Sprintf("override the row instead of inserting it again: - id: %s, with the keys to change", yamlID(b))
-	own := fmt.Sprintf("give one of them an id of its own, as %s", compose.AppendFlow(nil, scoped(get(b, "name"), id(b))))
+	own := fmt.Sprintf("give it an id of its own, as %s", compose.AppendFlow(nil, scoped(get(b, "name"), id(b))))
 	switch {
+	case first.step.Layer == second.step.Layer && same:
+		return "delete one of the two; to change a row that is there, write - id: " + yamlID(b) + " with the keys to change"
 	case first.step.Layer == second.step.Layer:
-		if get(a, "name") == get(b, "name") {
-			return "delete one of the two; " + strings.Replace(override, "the row instead", "it instead", 1)
-		}
 		return own
+	case here.Kind.User() && same:
+		return override
 	case here.Kind.User():
-		if get(a, "name") == get(b, "name") {
-			return override
-		}
-		return fmt.Sprintf("give your row an id of its own, as %s, or %s", compose.AppendFlow(nil, scoped(get(b, "name"), id(b))), override)
+		return own + ", or " + override
+	case same:
+		return fmt.Sprintf("take one of the two out: %s; its author could override the row instead of inserting it", c.disable(c.outOf(there.Label, here.Label)))
 	default:
-		out := here.Label
-		if inBox(out) && !inBox(there.Label) {
-			out = there.Label
-		}
-		return fmt.Sprintf("take one of the two out: %s; its author could %s", c.disable(out), own)
+		return fmt.Sprintf("take one of the two out: %s; its author could %s", c.disable(c.outOf(there.Label, here.Label)), own)
 	}
 }
 
@@ -91,8 +92,6 @@ func scoped(plugin, id string) string {
 	}
 	return strings.TrimPrefix(plugin, "@") + "/" + id
 }
-
-func inBox(bundle string) bool { return strings.HasPrefix(bundle, "@deepseek-ai/") }
 
 // sameBundle says whether two rows are of one bundle that is listed twice.
 func (c *checker) sameBundle(first, second origin) bool {
@@ -120,29 +119,43 @@ func (c *checker) repeated(a, b *compose.Map) {
 	})
 }
 
+// overlap is what two layers have in common.
+type overlap struct {
+	rows int
+	row  *compose.Map // the first of them, in the upper layer
+	at   origin
+}
+
 // overlaps finds layers that have several rows in common.
-func (c *checker) overlaps(shared map[[2]int]int) {
+func (c *checker) overlaps(shared map[[2]int]*overlap) {
 	const several = 3
-	for pair, count := range shared {
-		if count < several || pair[0] == pair[1] {
+	for pair, common := range shared {
+		if common.rows < several || pair[0] == pair[1] {
 			continue
 		}
 		first, second := c.t.Layers[pair[0]], c.t.Layers[pair[1]]
-		f := Finding{Code: LayersOverlap, Severity: Warning, Layer: second.Label, subject: first.Label}
-		f.Message = fmt.Sprintf("%s and %s insert %d rows with the same ids", second.Label, first.Label, count)
+		f := Finding{Code: LayersOverlap, Severity: Warning, subject: first.Label}
+		f.Message = fmt.Sprintf("%s and %s insert %d rows with the same ids", second.Label, first.Label, common.rows)
 		if second.Kind.User() {
 			f.Message += ", as if rows had been copied"
 			f.Remedy = "override the rows that are there: only insert what no layer below inserts"
 		} else {
-			out := second.Label
-			if inBox(out) && !inBox(first.Label) {
-				out = first.Label
-			}
+			out := c.outOf(first.Label, second.Label)
 			f.Message += ": they look like two applications, or like a collection and one of its parts"
 			f.Remedy = fmt.Sprintf("give %s a profile of its own, and take it out here: %s", out, c.disable(out))
 		}
-		c.found = append(c.found, located{f, pair[1]})
+		c.addRow(common.at, common.row, f)
 	}
+}
+
+// outOf is the one of two bundles that can rather be spared: the later one,
+// unless it comes with the harness and the other does not.
+func (c *checker) outOf(first, second string) string {
+	const harness = "@deepseek-ai/"
+	if strings.HasPrefix(second, harness) && !strings.HasPrefix(first, harness) {
+		return first
+	}
+	return second
 }
 
 // severalTimes are plugins that are made to be used in several rows.
@@ -188,15 +201,14 @@ func (c *checker) pluginsTwice() {
 			if valueOf(a.row, "id") == valueOf(b.row, "id") && c.groups[a.row] == c.groups[b.row] || c.sameBundle(a.at, b.at) {
 				continue // a duplicate id, which is said elsewhere
 			}
-			out := c.layer(b.at.step).Label
-			if first := c.layer(a.at.step).Label; inBox(out) && !inBox(first) {
-				out = first
+			out := c.outOf(c.layer(a.at.step).Label, c.layer(b.at.step).Label)
+			f := Finding{Code: PluginTwice, Severity: Warning, Row: id(b.row), subject: name}
+			f.Message = fmt.Sprintf("the plugin %s is also inserted by %s, as row %s, and would run twice", name, c.where(a.at, a.row), called(a.row))
+			f.Remedy = "take one of the two bundles out: " + c.disable(out)
+			if f.Row != "" {
+				f.Remedy += "; or switch one row off: " + c.command("disable", f.Row)
 			}
-			c.addRow(b.at, b.row, Finding{
-				Code: PluginTwice, Severity: Warning, Row: id(b.row), subject: name,
-				Message: fmt.Sprintf("the plugin %s is also inserted by %s, as row %s, and would run twice", name, c.where(a.at, a.row), called(a.row)),
-				Remedy:  fmt.Sprintf("take one of the two bundles out: %s; or switch one row off: %s", c.disable(out), c.command("config", "disable", called(b.row))),
-			})
+			c.addRow(b.at, b.row, f)
 		}
 	}
 }

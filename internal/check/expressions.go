@@ -64,7 +64,7 @@ func (w writing) expression(text string, path []string, row string) {
 		f.Message = "the !!js expression reads ctx.loader.entries, so its value depends on the order in which rows are made"
 		f.Remedy = "say it without looking at other rows: disabled: true or false"
 		if row != "" {
-			f.Remedy = fmt.Sprintf("say it without looking at other rows: disabled: true or false (%s)", w.command("config", "disable", row))
+			f.Remedy = fmt.Sprintf("say it without looking at other rows: disabled: true or false (%s)", w.command("disable", row))
 		}
 		w.add(w.step, path, f)
 	}

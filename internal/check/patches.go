@@ -42,12 +42,12 @@ func (c *checker) outcome(n int, understood bool) {
 		f.Code = TargetMissing
 		c.missing(n, &f)
 	case compose.NotAGroup:
-		f.Code, f.Message = NotAGroup, fmt.Sprintf("nothing can be inserted into row %s, which is no group", target)
+		f.Code, f.Message = NotAGroup, fmt.Sprintf("nothing can be inserted into row %q, which is no group", target)
 		f.Remedy = "leave out the id to insert the rows at the top, or give the row `group: true` where it is inserted"
 	case compose.NameMismatch:
 		row := c.t.Find(valueOf(step.Patch.Map, "id"))
 		f.Code = NameMismatch
-		f.Message = fmt.Sprintf("row %s is of plugin %s and the patch is for %s, so it is skipped", target, get(row, "name"), get(step.Patch.Map, "name"))
+		f.Message = fmt.Sprintf("row %q is of plugin %s and the patch is for %s, so it is skipped", target, get(row, "name"), get(step.Patch.Map, "name"))
 		f.Remedy = "leave out the name, which renames nothing"
 	case compose.PathEscapes:
 		f.Code, f.Severity = PathLeaves, Error
@@ -73,22 +73,22 @@ func (c *checker) missing(n int, f *Finding) {
 	for _, row := range c.named(f.Row) {
 		at := c.rows[row]
 		if at.n > n {
-			f.Message = fmt.Sprintf("row %s is inserted later, by %s, so the patch is skipped", f.Row, c.where(at, row))
+			f.Message = fmt.Sprintf("row %q is inserted later, by %s, so the patch is skipped", f.Row, c.where(at, row))
 			f.Remedy = c.moveBehind(step, at, row)
 			return
 		}
 		if _, there := c.groups[row]; there {
-			f.Message = fmt.Sprintf("patches do not find row %s, %s, so the patch is skipped", f.Row, c.hidden(row))
+			f.Message = fmt.Sprintf("patches do not find row %q, %s, so the patch is skipped", f.Row, c.hidden(row))
 			f.Remedy = "change the row where it is written: " + c.where(at, row)
 			return
 		}
 	}
 	if other := c.t.FindText(f.Row); other != nil {
-		f.Message = fmt.Sprintf("the id %s is of another type than that of the row, so the patch is skipped", f.Row)
+		f.Message = fmt.Sprintf("the id %q is of another type than that of the row, so the patch is skipped", f.Row)
 		f.Remedy = "write the id as the row has it: - id: " + yamlID(other)
 		return
 	}
-	f.Message = fmt.Sprintf("no layer inserts row %s, so the patch is skipped", f.Row)
+	f.Message = fmt.Sprintf("no layer inserts row %q, so the patch is skipped", f.Row)
 	if meant := c.closest(f.Row, c.knownIDs()); meant != "" {
 		f.Remedy = fmt.Sprintf("did you mean %s?", meant)
 	} else {
@@ -464,9 +464,10 @@ func (w writing) unknownKey(m, row *compose.Map, key string, path []string) {
 		f.Remedy = "write disabled: true to switch the row off, and disabled: false to switch it on"
 	case slices.Contains(w.schema(plugin).keys, key) || has(valueOf(row, "config"), key):
 		f.Message = fmt.Sprintf("%s is a key of the config of %s, and does nothing beside it", key, plugin)
-		f.Remedy = fmt.Sprintf("write it below config:, and restate there what should stay; or use %s", w.command("config", "set", compose.Target{ID: called(m), Path: []string{key}}.String(), "VALUE"))
-		if w.alone {
-			f.Remedy = "write it below config:"
+		f.Remedy = "write it below config:"
+		if f.Row != "" && path == nil && !w.alone {
+			set := w.command("set", compose.Target{ID: f.Row, Path: []string{key}}.String(), "VALUE")
+			f.Remedy = "write it below config:, with everything there that should stay; or use " + set
 		}
 	default:
 		if meant := w.closest(key, rowKeys); meant != "" {
