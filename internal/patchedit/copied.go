@@ -2,6 +2,7 @@ package patchedit
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -43,20 +44,16 @@ func SetCopiedKeys(src compose.Source, text []byte, at Path, keys [][]string) ([
 	}
 	e := &editor{src: src, text: text, eol: lineBreak(text)}
 	note := notePrefix + formatKeys(keys)
-	refuse := func(reason string) error {
-		line, _, _ := compose.Position(text, at...)
-		return &UneditableError{File: src.File, Line: line, Path: at, Reason: reason, YAML: note}
-	}
 	holders, err := e.holders(at)
 	switch {
 	case err != nil && len(keys) == 0:
 		return text, nil
 	case err != nil:
-		return nil, refuse(err.Error())
+		return nil, uneditable(src, text, at, err, note)
 	}
 	e.setNote(holders, keys, note)
 	if got, err := compose.ParseValue(src, e.text); err != nil || !compose.Equal(got, old) {
-		return nil, refuse("a comment there would change something else")
+		return nil, uneditable(src, text, at, errors.New("a comment there would change something else"), note)
 	}
 	return e.text, nil
 }

@@ -130,8 +130,7 @@ func transform(src compose.Source, text []byte, c change, edit func(*editor) err
 		}
 		return e.text, nil
 	}
-	line, _, _ := compose.Position(text, c.at...)
-	return nil, &UneditableError{File: src.File, Line: line, Path: c.at, Reason: reason.Error(), YAML: c.yaml}
+	return nil, uneditable(src, text, c.at, reason, c.yaml)
 }
 
 // editor is a text that is changed step by step.
@@ -172,11 +171,11 @@ func (e *editor) find(at Path) (spot, error) {
 		switch {
 		case n == nil || n.kind != mappingNode && n.kind != sequenceNode:
 			if n != nil && n.kind == aliasNode {
-				return spot{}, fmt.Errorf("%s is an alias, so the edit would change other places too", at[:i])
+				return spot{}, &sharedError{fmt.Sprintf("%s is an alias", at[:i])}
 			}
 			return spot{}, fmt.Errorf("there is no mapping or list at %s", at[:i])
 		case n.named:
-			return spot{}, fmt.Errorf("aliases name %s, so the edit would change other places too", at[:i])
+			return spot{}, &sharedError{fmt.Sprintf("aliases name %s", at[:i])}
 		}
 		s.holders = append(s.holders, n)
 		s.index = e.member(n, step)
@@ -189,7 +188,7 @@ func (e *editor) find(at Path) (spot, error) {
 	}
 	if !s.isNew() {
 		if value := s.entry().value; value != nil && value.named {
-			return spot{}, fmt.Errorf("aliases name %s, so the edit would change other places too", at)
+			return spot{}, &sharedError{fmt.Sprintf("aliases name %s", at)}
 		}
 	}
 	return s, nil

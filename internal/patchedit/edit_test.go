@@ -212,11 +212,11 @@ func TestRefused(t *testing.T) {
 		name, text, at, want, hint string
 	}{
 		{"inside a value that aliases name", "- a: &x\n    b: 1\n- c: *x\n", "0 a b",
-			"editing cordis.patch.yml:2: aliases name 0.a, so the edit would change other places too", "make 0.a.b by hand:\n    b: 5"},
+			"editing cordis.patch.yml:2: aliases name 0.a, so the edit would change other places too", "write the value out in the place of its aliases, then make 0.a.b by hand:\n    b: 5"},
 		{"a value that aliases name", "- a: &x 1\n- c: *x\n", "0 a",
-			"editing cordis.patch.yml:1: aliases name 0.a, so the edit would change other places too", "make 0.a by hand:\n    a: 5"},
+			"editing cordis.patch.yml:1: aliases name 0.a, so the edit would change other places too", "write the value out in the place of its aliases, then make 0.a by hand:\n    a: 5"},
 		{"through an alias", "- a: &x\n    b: 1\n- c: *x\n", "1 c b",
-			"editing cordis.patch.yml:2: 1.c is an alias, so the edit would change other places too", "make 1.c.b by hand:\n    b: 5"},
+			"editing cordis.patch.yml:2: 1.c is an alias, so the edit would change other places too", "write the value out in the place of its aliases, then make 1.c.b by hand:\n    b: 5"},
 		{"a value with an anchor in it", "- a:\n    b: &x 1\n- c: *x\n", "0 a",
 			"editing cordis.patch.yml:1: writing there would change something else", "make 0.a by hand:\n    a: 5"},
 		{"a pair in a list", "- l: [a: 1]\n", "0 l 0 b",
