@@ -221,6 +221,9 @@ func Explain(ctx context.Context, env Env, layers Layers, text string, showSecre
 		Skipped: skipped, Warnings: slices.Concat(c.Warnings, c.leftOut()),
 	}
 	for _, p := range places.of(target) {
+		if p.path == "" && !fits(p.row.Entry, new(int)) {
+			return nil, fault.Errorf(fault.Composition, "row %s is not in the tree: written out with all of its aliases it is too large", target.ID)
+		}
 		x.Rows = append(x.Rows, e.row(p.row, p.path))
 	}
 	return x, nil
@@ -532,6 +535,33 @@ func (e *explainer) expression(text, masked, key string) ExpressionInfo {
 		info.Problem = "it is no expression but statements"
 	}
 	return info
+}
+
+// maxShownNodes is how many values a row that is not in the tree may have. The
+// tree has a limit of its own.
+const maxShownNodes = 1_000_000
+
+// fits says whether v, which may hold itself, can be written out. nodes is how
+// many values there were before.
+func fits(v compose.Value, nodes *int) bool {
+	if *nodes++; *nodes > maxShownNodes {
+		return false
+	}
+	switch v := v.(type) {
+	case *compose.Map:
+		for _, item := range v.All() {
+			if !fits(item, nodes) {
+				return false
+			}
+		}
+	case *compose.List:
+		for _, item := range v.Items {
+			if !fits(item, nodes) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // rowIDs are rows as people call them.

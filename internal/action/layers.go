@@ -55,24 +55,26 @@ func ListLayers(ctx context.Context, env Env, layers Layers) (*LayerList, error)
 	}
 	h := newHistory(c.Tree)
 	list := &LayerList{
-		Profile: layers.Name.String(), Dir: c.Profile.Dir, Layers: []LayerInfo{}, Overridden: []Overridden{},
+		Profile: layers.Name.String(), Dir: c.Profile.Dir, Overridden: []Overridden{},
 		Warnings: c.Warnings,
 	}
-	applied := 0
-	for _, e := range c.Stack.Entries {
-		info := layerInfo(env, c, e)
+	infos := make([]*LayerInfo, len(c.Tree.Layers)) // of the layers that are applied
+	list.Layers = make([]LayerInfo, len(c.Stack.Entries), len(c.Stack.Entries)+1)
+	for i, e := range c.Stack.Entries {
+		list.Layers[i] = layerInfo(env, c, e)
 		if e.State == stack.Applied {
-			applied++
-			h.fill(&info, e.Layer)
+			infos[e.Layer] = &list.Layers[i]
 		}
-		list.Layers = append(list.Layers, info)
 	}
-	for n := applied; n < len(c.Tree.Layers); n++ { // of --set, which is no entry
-		layer := c.Tree.Layers[n]
-		info := LayerInfo{Kind: layer.Kind.String(), Label: layer.Label, Source: "the command line", Files: []string{}, State: stack.Applied.String()}
-		h.fill(&info, n)
-		list.Layers = append(list.Layers, info)
+	if n := len(infos); n > 0 && infos[n-1] == nil { // of --set, which is no entry
+		layer := c.Tree.Layers[n-1]
+		list.Layers = append(list.Layers, LayerInfo{
+			Kind: layer.Kind.String(), Label: layer.Label, Source: "the command line", State: stack.Applied.String(),
+			Files: []string{}, Inserts: []string{}, Overrides: []string{}, Skipped: []SkippedPatch{},
+		})
+		infos[n-1] = &list.Layers[len(list.Layers)-1]
 	}
+	h.fill(infos)
 	list.overridden(h, c.Tree.Rows, "")
 	return list, nil
 }
@@ -101,18 +103,19 @@ func layerInfo(env Env, c *Composed, e stack.Entry) LayerInfo {
 	return info
 }
 
-// fill says what the layer with index n did.
-func (h *history) fill(info *LayerInfo, n int) {
-	info.Number = n + 1
-	info.Inserts, info.Overrides, info.Skipped = []string{}, []string{}, []SkippedPatch{}
+// fill says what the layers did.
+func (h *history) fill(infos []*LayerInfo) {
+	for n, info := range infos {
+		info.Number = n + 1
+	}
 	for i, step := range h.tree.Steps {
+		info := infos[step.Layer]
 		switch {
-		case step.Layer != n:
 		case !step.Outcome.Applied():
 			info.Skipped = append(info.Skipped, SkippedPatch{h.where(i), step.Skipped})
 		case step.Outcome == compose.Inserted:
 			info.Inserts = append(info.Inserts, allRows(asInserted(step))...)
-		case h.bornIn(step.Target) != n:
+		case h.bornIn(step.Target) != step.Layer:
 			if name := rowName(step.Target); !slices.Contains(info.Overrides, name) {
 				info.Overrides = append(info.Overrides, name)
 			}
