@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"errors"
 	"math"
 	"strconv"
 )
@@ -114,11 +115,20 @@ func appendJSONString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// MarshalJSON is the mapping as JSON.stringify gives it.
-func (m *Map) MarshalJSON() ([]byte, error) { return appendJSON(nil, m, math.MaxInt), nil }
+// MarshalJSON is the mapping as JSON.stringify gives it. What is [Endless] is
+// an error.
+func (m *Map) MarshalJSON() ([]byte, error) { return marshal(m) }
 
-// MarshalJSON is the list as JSON.stringify gives it.
-func (l *List) MarshalJSON() ([]byte, error) { return appendJSON(nil, l, math.MaxInt), nil }
+// MarshalJSON is the list as JSON.stringify gives it. What is [Endless] is an
+// error.
+func (l *List) MarshalJSON() ([]byte, error) { return marshal(l) }
+
+func marshal(v Value) ([]byte, error) {
+	if Endless(v) {
+		return nil, errors.New("the value is too large to be written out")
+	}
+	return appendJSON(nil, v, math.MaxInt), nil
+}
 
 // MarshalJSON is the object {"__jsExpr": text} that the reference loader holds.
 func (e Expr) MarshalJSON() ([]byte, error) { return appendJSON(nil, e, math.MaxInt), nil }

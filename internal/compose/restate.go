@@ -44,7 +44,7 @@ func PathText(path []string) string {
 // 0 a list. The index that is the length of a list appends to it. The result
 // shares nothing with config and v. The error is a *PlaceError.
 func Restate(config Value, path []string, v Value, drop bool) (changed Value, copied [][]string, err error) {
-	if (&measure{}).of(config).bytes > maxTree {
+	if Endless(config) {
 		return nil, nil, &PlaceError{path, 0, "too large to be written out"}
 	}
 	r := restater{path: path, v: Clone(v), drop: drop}

@@ -9,18 +9,24 @@ import (
 	"dsh/internal/compose/jsexpr"
 )
 
-// mask stands for a secret.
-const mask = "***"
+const (
+	mask     = "***" // stands for a secret
+	tooLarge = "(too large to be written out)"
+)
 
 // Redact is a copy of v without its secrets, aliases written out: *** stands
 // for the texts and numbers under keys that are named like secrets (see
 // [IsSecretKey]), and within texts for the user in a URL, for what follows
 // Bearer, and for the values of options, variables and headers that are named
-// so. Of expressions under such keys the literals are replaced.
-func Redact(v Value) Value { return redact(v, open) }
+// so. Of expressions under such keys the literals are replaced. Of what is
+// [Endless] nothing is shown.
+func Redact(v Value) Value { return RedactAt(v) }
 
 // RedactAt is [Redact] of a value that stands under keys, the innermost last.
 func RedactAt(v Value, keys ...string) Value {
+	if Endless(v) {
+		return tooLarge
+	}
 	where := open
 	for _, key := range keys {
 		where = where.below(key)

@@ -110,6 +110,24 @@ func TestRedactAt(t *testing.T) {
 	}
 }
 
+// TestEndless has a row that is in its own config.
+func TestEndless(t *testing.T) {
+	tree := Apply(parseLayers(t, "- insert: [&g {id: g, group: true, config: []}, {id: a, config: {b: [1]}}]\n- {id: g, insert: [*g]}"), nil)
+	g, a := tree.FindText("g"), tree.FindText("a")
+	if !Endless(g) || Endless(a) || Endless(nil) || Endless("x") || Endless((*Map)(nil)) {
+		t.Errorf("g is endless: %v, a: %v", Endless(g), Endless(a))
+	}
+	if got := Redact(g); got != "(too large to be written out)" {
+		t.Errorf("redacted: %v", got)
+	}
+	if _, err := g.MarshalJSON(); err == nil || err.Error() != "the value is too large to be written out" {
+		t.Errorf("as JSON: %v", err)
+	}
+	if text, err := a.MarshalJSON(); err != nil || string(text) != `{"id":"a","config":{"b":[1]}}` {
+		t.Errorf("as JSON: %s, %v", text, err)
+	}
+}
+
 func FuzzRedact(f *testing.F) {
 	for _, text := range []string{"--token=abc", "https://a:b@c", "Bearer x", "A: b", "--password 'x", `TOKEN="`, "***", "https://***@x"} {
 		f.Add(text)

@@ -165,6 +165,17 @@ func (a *applier) tree() *Tree {
 	return t
 }
 
+// Endless says whether v contains itself, or is larger than a tree may be when
+// its aliases are written out. Layers can make such values. They cannot be
+// cloned or written, and a tree leaves out rows that are so; but its steps have
+// them, and they can be found by id.
+func Endless(v Value) bool {
+	if m, ok := v.(*Map); ok && m.Len() == 0 {
+		return false
+	}
+	return (&measure{}).of(v).bytes > maxTree
+}
+
 // measure finds out how much text values take, without writing them.
 type measure struct {
 	known map[container]extent // of what aliases name
