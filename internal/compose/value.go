@@ -192,7 +192,8 @@ func Truthy(v Value) bool {
 }
 
 // Equal says whether a and b have the same content: the same types, keys in the
-// same order, the same numbers (every NaN is the same, 0 and -0 are not).
+// same order, the same numbers (every NaN is the same, 0 and -0 are not). Neither
+// may be [Endless].
 func Equal(a, b Value) bool {
 	switch a := a.(type) {
 	case float64:
@@ -218,7 +219,8 @@ func (m *Map) entries() []pair {
 	return m.pairs
 }
 
-// Clone is a copy of v that shares nothing with it, aliases written out.
+// Clone is a copy of v that shares nothing with it, aliases written out. v must
+// not be [Endless].
 func Clone(v Value) Value {
 	switch v := v.(type) {
 	case *List:
