@@ -139,8 +139,9 @@ func (e *edit) profileFile(tx *staging.Tx, p *profile.Profile, change func(*edit
 	return errors.Join(tx.Expect(name, text), tx.WriteFile(name, edited, 0o644))
 }
 
-// editLock is the lock under which files outside of profiles are edited.
-const editLock = "patches.lock"
+// editLock is the lock under which files outside of profiles are edited. No
+// profile has a name that begins with a dot.
+const editLock = ".patches.lock"
 
 // lockedFile edits a file that is in no profile.
 func (e *edit) lockedFile(ctx context.Context, p *profile.Profile, file string, change func(*edit, []byte) ([]byte, error)) error {
@@ -156,7 +157,7 @@ func (e *edit) lockedFile(ctx context.Context, p *profile.Profile, file string, 
 // locked runs work under the lock for files outside of profiles.
 func (e *edit) locked(ctx context.Context, work func() error) (err error) {
 	options := e.env.options()
-	lock, err := staging.Acquire(ctx, e.env.Home.Path(editLock), options.Command, options.Waiting)
+	lock, err := staging.Acquire(ctx, e.env.Home.Path("state", editLock), options.Command, options.Waiting)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -26,9 +27,7 @@ func Set(ctx context.Context, env Env, opts EditOptions, place, value string) (*
 		if err != nil {
 			return nil, err
 		}
-		src := e.src
-		src.File = "the value"
-		v, err := compose.ParseValue(src, []byte(value))
+		v, err := e.value(value)
 		if err != nil {
 			return nil, err
 		}
@@ -37,12 +36,25 @@ func Set(ctx context.Context, env Env, opts EditOptions, place, value string) (*
 			if err != nil {
 				return nil, err
 			}
+			if idle, err := r.isIdle(edited, key); idle || err != nil {
+				e.report.Copied = []string{}
+				return text, err
+			}
 			return r.keepTag(edited, key, value, v)
 		})
 	})
 }
 
-// Disable switches a row off.
+// value reads a value of the command line, as it may stand in the file.
+func (e *edit) value(text string) (compose.Value, error) {
+	v, err := compose.ParseValue(e.src, []byte(text))
+	if wrong, ok := errors.AsType[*compose.SyntaxError](err); ok {
+		err = fault.WithHint(fault.Errorf(fault.Composition, "reading the value: %s", wrong.Problem), "%s", wrong.Remedy)
+	}
+	return v, err
+}
+
+// disableRow switches a row off.
 func disableRow(e *edit, text []byte, id string) ([]byte, error) {
 	r, err := e.switched(text, id)
 	if err != nil {
@@ -268,7 +280,7 @@ func (r *rowText) settable() (string, error) {
 	case key == "" || key == "config":
 		if r.isGroup() {
 			return "", fault.WithHint(fault.Errorf(fault.Composition, "%s is a group, and its config is rows, which patches would not find any more if it were restated", id),
-				"change a row in it by its own id: %s", r.childCommand("set", ".KEY VALUE"))
+				"change a row in it by its own id: %s", r.childCommand("set", ".KEY", "VALUE"))
 		}
 		return "config", nil
 	case key == "id":
@@ -303,7 +315,7 @@ func (r *rowText) isGroup() bool {
 }
 
 // childCommand is a command about a row in the group.
-func (r *rowText) childCommand(verb, rest string) string {
+func (r *rowText) childCommand(verb, key string, words ...string) string {
 	child := "ROW"
 	for _, row := range (compose.Row{Entry: r.row}).Children() {
 		if id := row.ID(); compose.Truthy(id) && r.tree.Find(id) == row.Entry {
@@ -311,7 +323,7 @@ func (r *rowText) childCommand(verb, rest string) string {
 			break
 		}
 	}
-	return r.command(verb, child+rest)
+	return r.command(verb, append([]string{child + key}, words...)...)
 }
 
 // command is a command line about the file.
@@ -455,8 +467,9 @@ func (r *rowText) keepTag(edited []byte, key, typed string, v compose.Value) ([]
 	if strings.Contains(string(r.text), stand) {
 		return edited, nil
 	}
+	copied := r.report.Copied
 	held, err := r.set(key, r.target.Path, stand)
-	if err != nil {
+	if r.report.Copied = copied; err != nil {
 		return edited, nil
 	}
 	tagged := []byte(strings.Replace(string(held), stand, typed, 1))
@@ -467,14 +480,26 @@ func (r *rowText) keepTag(edited []byte, key, typed string, v compose.Value) ([]
 	if got, err := compose.ParseValue(r.src, tagged); err != nil || !compose.Equal(got, want) {
 		return edited, nil // it cannot stand there as it is typed
 	}
+	r.note("%s means %s", typed, v)
 	return tagged, nil
 }
 
-// finish makes an edit of a key of the row and says what it does. An edit that
-// leaves the composed value as it is, and takes back no copy, changes nothing.
+// isIdle says whether an edit leaves what is composed for a key of the row as it
+// is, and which keys are copied.
+func (r *rowText) isIdle(edited []byte, key string) (bool, error) {
+	row, err := r.rowIn(edited, r.target)
+	if err != nil {
+		return false, err
+	}
+	before, had := r.row.Get(key)
+	after, has := row.Get(key)
+	return had == has && compose.Equal(before, after) && !r.unmarks(edited, key), nil
+}
+
+// finish makes an edit of a key of the row and says what it does. v is what the
+// key is given, nil where it is taken out.
 func (e *edit) finish(r *rowText, key string, v compose.Value, change func() ([]byte, error)) ([]byte, error) {
 	path := r.target.Path
-	before, _ := r.row.Get(key)
 	edited, err := change()
 	if err != nil {
 		return nil, err
@@ -486,22 +511,28 @@ func (e *edit) finish(r *rowText, key string, v compose.Value, change func() ([]
 	all := e.tree(patches, true)
 	own := e.tree(patches, false)
 	row := own.FindText(r.target.ID)
-	after, _ := row.Get(key)
-	if compose.Equal(before, after) && !r.unmarks(edited, key) {
-		edited = r.text
-		e.report.Copied = []string{}
-	}
 	e.report.Before, e.report.After = e.shownAt(r.row, key, path), e.shownAt(row, key, path)
 	e.report.Line = e.lineOf(own, row, key, path)
-	if len(e.report.Copied) > 0 {
-		e.note("an override replaces the whole config, so these keys were copied from the layers below: %s", strings.Join(e.report.Copied, ", "))
-	}
-	if now, ok := at(after, path); ok && key == "config" {
+	e.noteCopied()
+	if now, ok := at(row, append([]string{key}, path...)); ok {
 		e.meant(v, now)
 	}
 	e.warnOfAdded(r.tree, own)
-	e.overridden(all, r.target, key)
+	if v != nil || !bytes.Equal(edited, r.text) {
+		e.overridden(all, r.target, key)
+	}
 	return edited, nil
+}
+
+func (e *edit) noteCopied() {
+	if len(e.report.Copied) == 0 {
+		return
+	}
+	from := "the layers below"
+	if e.opts.Layer != compose.ProfileLayer {
+		from += ", as profile " + e.opts.Name.String() + " has them"
+	}
+	e.note("an override replaces the whole config, so these keys were copied from %s: %s", from, strings.Join(e.report.Copied, ", "))
 }
 
 // shownAt is what is at a path in a key of the row as it may be shown, nil where

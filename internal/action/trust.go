@@ -212,7 +212,7 @@ func projectPatch(dir string) string { return filepath.Join(dir, ".dsh", "cordis
 func (e Env) noProject(dir string) error {
 	looked, end := e.searched(dir)
 	if len(looked) == 0 {
-		return fault.WithHint(fault.Errorf(fault.Other, "%s is never a project: %s", dir, end),
+		return fault.WithHint(fault.Errorf(fault.Other, "%s is no project: the home directory of the user, and what is above it, never is", dir),
 			"the layer for all profiles is %s", e.Home.PatchPath())
 	}
 	return fault.WithHint(fault.Errorf(fault.Other, "there is no project layer for %s; looked for .dsh/cordis.patch.yml in %s, up to %s", dir, strings.Join(looked, ", "), end),
@@ -264,7 +264,7 @@ func (e Env) editedProject() (trust.Project, error) {
 	}
 	looked, end := e.searched(e.Dir)
 	if len(looked) == 0 {
-		return project, fault.WithHint(fault.Errorf(fault.Other, "%s is never a project: %s", e.Dir, end),
+		return project, fault.WithHint(fault.Errorf(fault.Other, "%s is no project: the home directory of the user, and what is above it, never is", e.Dir),
 			"the layer for all profiles is changed with --home")
 	}
 	dir := looked[0]

@@ -1,0 +1,134 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dsh/internal/compose"
+	"dsh/internal/staging"
+)
+
+// editWorld is a home with a fresh profile and the options to edit its file.
+func editWorld(t *testing.T, text string) (Env, EditOptions, string) {
+	t.Helper()
+	env, name := world(t)
+	if _, err := replace(env, name, false); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(env.Home.ProfileDir(name), "cordis.patch.yml")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return env, EditOptions{Name: name, Layer: compose.ProfileLayer}, file
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestEditSeesWhatAnEditorWrites lets somebody who takes no lock write the file
+// while it is being edited.
+func TestEditSeesWhatAnEditorWrites(t *testing.T) {
+	for _, layer := range []compose.Kind{compose.ProfileLayer, compose.HomeLayer} {
+		env, opts, file := editWorld(t, patch)
+		if opts.Layer = layer; layer == compose.HomeLayer {
+			file = env.Home.PatchPath()
+		}
+		const theirs = "- id: llm\n  disabled: true\n"
+		_, err := runEdit(context.Background(), env, opts, func(e *edit, text []byte) ([]byte, error) {
+			if err := os.WriteFile(file, []byte(theirs), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return []byte("- id: ours\n"), nil
+		})
+		if _, ok := errors.AsType[*staging.ChangedError](err); !ok {
+			t.Errorf("%s: got %v", layer, err)
+		}
+		if diff := cmp.Diff(theirs, read(t, file)); diff != "" {
+			t.Errorf("%s: %s", layer, diff)
+		}
+	}
+}
+
+// TestEditsAtOnceAreAllMade runs edits of one file side by side.
+func TestEditsAtOnceAreAllMade(t *testing.T) {
+	for _, layer := range []compose.Kind{compose.ProfileLayer, compose.HomeLayer} {
+		env, opts, _ := editWorld(t, "[]\n")
+		opts.Layer = layer
+		var edits sync.WaitGroup
+		for i := range 6 {
+			edits.Go(func() {
+				if _, err := Set(context.Background(), env, opts, fmt.Sprintf("hmr.key%d", i), fmt.Sprint(i)); err != nil {
+					t.Errorf("%s: %v", layer, err)
+				}
+			})
+		}
+		edits.Wait()
+		c, err := Look(context.Background(), env, Layers{Name: opts.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, _ := c.Tree.FindText("hmr").Get("config")
+		for i := range 6 {
+			if v, _ := at(config, []string{fmt.Sprintf("key%d", i)}); v != float64(i) {
+				t.Errorf("%s: key%d is %v", layer, i, v)
+			}
+		}
+	}
+}
+
+func TestUncopied(t *testing.T) {
+	config, err := compose.ParseValue(compose.Source{}, []byte("{a: {b: {x: 1, y: 2}, c: 3}, d: [1, 2], e: 5}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		copied [][]string
+		path   []string
+		want   [][]string
+	}{
+		"the key":           {[][]string{{"a"}, {"e"}}, []string{"e"}, [][]string{{"a"}}},
+		"another":           {[][]string{{"a"}}, []string{"e"}, [][]string{{"a"}}},
+		"above":             {[][]string{{"a", "b"}, {"a", "c"}, {"e"}}, []string{"a"}, [][]string{{"e"}}},
+		"inside":            {[][]string{{"a"}}, []string{"a", "b", "x"}, [][]string{{"a", "c"}, {"a", "b", "y"}}},
+		"an item":           {[][]string{{"d"}}, []string{"d", "0"}, [][]string{{"d", "1"}}},
+		"a new key inside":  {[][]string{{"a", "b"}}, []string{"a", "b", "z"}, [][]string{{"a", "b", "x"}, {"a", "b", "y"}}},
+		"a name in another": {[][]string{{"ab"}}, []string{"a"}, [][]string{{"ab"}}},
+	} {
+		if diff := cmp.Diff(c.want, uncopied(c.copied, c.path, config)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestLastRow(t *testing.T) {
+	rows, err := compose.ParseValue(compose.Source{}, []byte(`
+- {id: a}
+- {id: g, group: true, config: [{id: a}, {id: h, group: true, config: [{id: 1}]}]}
+- {id: n, config: [{id: a}, {id: hidden}]}
+- text
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[compose.Value][]string{
+		"a": {"0", "insert", "1", "config", "0"}, "g": {"0", "insert", "1"}, "h": {"0", "insert", "1", "config", "1"},
+		1.0: {"0", "insert", "1", "config", "1", "config", "0"}, "1": nil, "hidden": nil, "n": {"0", "insert", "2"},
+	} {
+		if diff := cmp.Diff(want, []string(lastRow(rows, id, []string{"0", "insert"}))); diff != "" {
+			t.Errorf("%v: %s", id, diff)
+		}
+	}
+}
