@@ -1,0 +1,57 @@
+package install
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"dsh/internal/fault"
+	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
+)
+
+// Fetched is a package whose content is in the store.
+type Fetched struct {
+	*Package
+	Entry store.Entry
+}
+
+// Fetch brings packages of npm registries into the store, and nothing that they
+// depend on. The result is in the order of specs.
+func Fetch(ctx context.Context, client *registry.Client, packages *store.Store, specs []Spec, events Events) ([]Fetched, error) {
+	j := &Job{Registry: client, Store: packages, Events: events}
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	fetched := make([]Fetched, len(specs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelRequests)
+	for i, spec := range specs {
+		group.Go(func() (err error) {
+			if spec.Kind != Registry {
+				return fault.Errorf(fault.Package, "%s is not a package of a registry, but %s", spec.Name, shownPlace(spec))
+			}
+			fetched[i], err = find.fetched(ctx, spec)
+			return err
+		})
+	}
+	return fetched, group.Wait()
+}
+
+// fetched picks a version and brings its content into the store.
+func (s *sources) fetched(ctx context.Context, spec Spec) (Fetched, error) {
+	pkg, err := s.find(ctx, spec)
+	if err != nil {
+		return Fetched{}, err
+	}
+	entry, ok := s.job.Store.Get(pkg.Integrity)
+	if ok && !entry.Intact() {
+		if err := s.job.Store.Drop(pkg.Integrity); err != nil {
+			return Fetched{}, err
+		}
+		ok = false
+	}
+	if !ok {
+		entry, err = s.archive(ctx, pkg)
+	}
+	return Fetched{pkg, entry}, within(pkg.describe(), err)
+}
