@@ -25,7 +25,7 @@ func (r *runner) configShowVerbs() []*cli.Command {
 		r.configVerb("layers", "show the layers in order, and what each does", " ", (*configRun).listLayers, layerFlags()...),
 		r.configVerb("dump", "print the composed rows, or one of them", "[ROW[.KEY]]", (*configRun).dumpConfig, append(layerFlags(),
 			&cli.StringFlag{Name: "format", Usage: "yaml, or json with the layers of each row"})...),
-		r.configVerb("diff", "compare two profiles, or one with its defaults", "A [B]", (*configRun).diff, showSecretsFlag(),
+		r.configVerb("diff", "compare two profiles, or one with its defaults", "[A [B]]", (*configRun).diff, showSecretsFlag(),
 			&cli.BoolFlag{DisableDefaultText: true, Name: "exit-code", Usage: "exit with 1 if they differ"}),
 	}
 }
@@ -428,22 +428,9 @@ func (c *configRun) dumpConfig() error {
 }
 
 func (c *configRun) diff() error {
-	args := c.cli.Args().Slice()
-	if len(args) == 0 || len(args) > 2 {
-		return fault.WithHint(fault.Errorf(fault.Other, "config diff compares one profile with its defaults, or two profiles"),
-			"dsh config diff A [B], where A and B are names of profiles or paths of their directories")
-	}
-	a, err := action.ParseDiffSide(args[0], c.env.Dir)
+	a, b, err := c.diffSides()
 	if err != nil {
 		return err
-	}
-	b := a
-	if len(args) == 2 {
-		if b, err = action.ParseDiffSide(args[1], c.env.Dir); err != nil {
-			return err
-		}
-	} else {
-		a.Defaults = true
 	}
 	d, err := action.Diff(c.ctx, c.env, a, b, c.showSecrets())
 	if err != nil {
@@ -457,6 +444,27 @@ func (c *configRun) diff() error {
 		return &saidError{fault.Other}
 	}
 	return nil
+}
+
+// diffSides is what to compare: A and B, or one profile with its defaults.
+func (c *configRun) diffSides() (a, b action.DiffSide, err error) {
+	args := c.cli.Args().Slice()
+	if len(args) > 2 || len(args) > 0 && !c.invocation.Implied {
+		return a, b, fault.WithHint(fault.Errorf(fault.Other, "config diff compares two profiles, or one with its defaults"),
+			"dsh config diff A [B], where A and B are names of profiles or paths of their directories")
+	}
+	b = action.DiffSide{Name: c.layers.Name}
+	if len(args) > 0 {
+		if b, err = action.ParseDiffSide(args[len(args)-1], c.env.Dir); err != nil {
+			return a, b, err
+		}
+	}
+	if a = b; len(args) == 2 {
+		a, err = action.ParseDiffSide(args[0], c.env.Dir)
+		return a, b, err
+	}
+	a.Defaults = true
+	return a, b, nil
 }
 
 func (c *configRun) printDiff(w io.Writer, d *action.ConfigDiff) {
