@@ -222,7 +222,7 @@ func (d declaration) packs(file string) bool {
 	file = path.Clean(filepath.ToSlash(file))
 	for _, pattern := range d.files {
 		pattern = path.Clean("/" + strings.TrimPrefix(filepath.ToSlash(pattern), "./"))[1:]
-		if strings.ContainsAny(pattern, "!{}()") || strings.Contains(pattern, "**") {
+		if pattern == "" || strings.ContainsAny(pattern, "!{}()") || strings.Contains(pattern, "**") {
 			return true
 		}
 		// A folder packs everything in it.

@@ -75,17 +75,18 @@ type checker struct {
 	opts  Options
 	alone bool // it is one file, and what stands below it is not known
 
-	rows    map[*compose.Map]origin       // of rows that layers brought in
-	order   []*compose.Map                // these rows, as they came
-	writers map[*compose.Map]origin       // of the config that a row has
-	before  map[*compose.Step]origin      // of the config that a step replaced
-	lists   []siblings                    // of the tree as it is
-	groups  map[*compose.Map]*compose.Map // of rows in the tree, nil for the top
-	byID    map[string][]*compose.Map     // of rows, once somebody asks
-	ids     []string                      // that patches can name, likewise
-	gone    map[*compose.Map]int          // rows that were taken out, likewise
+	rows    map[*compose.Map]origin          // of rows that layers brought in
+	order   []*compose.Map                   // these rows, as they came
+	writers map[*compose.Map]origin          // of the config that a row has
+	before  map[*compose.Step]origin         // of the config that a step replaced
+	lists   []siblings                       // of the tree as it is
+	groups  map[*compose.Map]*compose.Map    // of rows in the tree, nil for the top
+	byID    map[compose.Value][]*compose.Map // of rows, once somebody asks
+	ids     []string                         // that patches can name, likewise
+	gone    map[*compose.Map]int             // rows that were taken out, likewise
 	schemas map[string]*pluginSchema
-	lookups int // of exact places and near words that may still be made
+	room    int // bytes of texts that may still be read for exact places
+	words   int // near words that may still be looked for
 	found   []located
 }
 
@@ -95,16 +96,19 @@ type located struct {
 	layer int
 }
 
-// maxLookups bounds what many findings cost: to find one place in a text or
-// one near word takes a while, and nobody reads thousands.
-const maxLookups = 300
+// maxRoom and maxWords bound what many findings cost: the exact place of each
+// takes a reading of its text, and nobody reads thousands of findings.
+const (
+	maxRoom  = 2 << 20
+	maxWords = 300
+)
 
 func newChecker(t *compose.Tree, opts Options) *checker {
 	if opts.Schema == nil {
 		opts.Schema = func(string) ([]byte, bool) { return nil, false }
 	}
 	c := &checker{
-		t: t, opts: opts, lookups: maxLookups,
+		t: t, opts: opts, room: maxRoom, words: maxWords,
 		rows: map[*compose.Map]origin{}, writers: map[*compose.Map]origin{}, before: map[*compose.Step]origin{}, groups: map[*compose.Map]*compose.Map{},
 		schemas: map[string]*pluginSchema{},
 	}
@@ -248,7 +252,8 @@ func (c *checker) add(step *compose.Step, path []string, f Finding) {
 	f.Line, f.Column = step.Patch.Line, step.Patch.Column
 	if src := step.Patch.Source; src != nil {
 		f.File = src.File
-		if len(path) > 0 && len(src.Text) > 0 && c.lookup() {
+		if len(path) > 0 && len(src.Text) > 0 && c.room > len(src.Text) {
+			c.room -= len(src.Text)
 			if line, column, ok := compose.Position(src.Text, below([]string{strconv.Itoa(step.Patch.Entry)}, path...)...); ok {
 				f.Line, f.Column = line, column
 			}
@@ -266,12 +271,6 @@ func (c *checker) addRow(at origin, row *compose.Map, f Finding) {
 func (c *checker) put(step *compose.Step, f Finding) {
 	f.Layer = c.layer(step).Label
 	c.found = append(c.found, located{f, step.Layer})
-}
-
-// lookup says whether one more place or word may be looked for.
-func (c *checker) lookup() bool {
-	c.lookups--
-	return c.lookups >= 0
 }
 
 // place is where a row was written.
@@ -322,7 +321,7 @@ func (c *checker) sorted() []Finding {
 
 // closest is the one of words that was probably meant, "" if none.
 func (c *checker) closest(word string, words []string) string {
-	if !c.lookup() {
+	if c.words--; c.words < 0 {
 		return ""
 	}
 	return compose.Closest(word, words)

@@ -1,13 +1,13 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"dsh/internal/compose"
 	"dsh/internal/compose/configschema"
@@ -157,7 +157,7 @@ func (c *checker) overridden(step *compose.Step) {
 		c.dshFolder(step)
 	}
 	for _, change := range step.Changes {
-		if change.Key != "config" || !change.Had {
+		if change.Key != "config" || !change.Had || !bounded(change.Old) || !bounded(change.New) {
 			continue
 		}
 		c.copied(step, change)
@@ -180,13 +180,53 @@ func (c *checker) dropped(step *compose.Step, before origin, change compose.Chan
 		c.add(step, []string{"config"}, f)
 		return
 	}
-	lost := lostKeys(nil, change.Old, change.New)
+	copied := c.copiedKeys(step)
+	var lost []string
+	for _, path := range lostKeys(nil, change.Old, change.New) {
+		if !slices.ContainsFunc(copied, func(key []string) bool { return startsWith(path, key) }) { // said by copied
+			lost = append(lost, compose.PathText(path))
+		}
+	}
 	if len(lost) == 0 {
 		return
 	}
 	f.Message = fmt.Sprintf("this replaces the config of row %s whole, and these keys of %s are gone: %s", called(step.Target), c.configAt(before, step.Target), names(lost))
 	f.Remedy = "restate them, or write single keys with " + c.command(append([]string{"set", compose.Target{ID: id(step.Target)}.String() + ".KEY", "VALUE"}, layerFlag(c.layer(step).Kind)...)...)
 	c.add(step, []string{"config"}, f)
+}
+
+// maxNodes and maxDepth are how much of a value is looked through, its aliases
+// written out. A group that is inserted into itself has no end.
+const (
+	maxNodes = 100_000
+	maxDepth = 500
+)
+
+// bounded says whether a value is small enough to be looked through.
+func bounded(v compose.Value) bool {
+	nodes := 0
+	var within func(v compose.Value, depth int) bool
+	within = func(v compose.Value, depth int) bool {
+		if nodes++; nodes > maxNodes || depth > maxDepth {
+			return false
+		}
+		switch v := v.(type) {
+		case *compose.List:
+			for _, item := range v.Items {
+				if !within(item, depth+1) {
+					return false
+				}
+			}
+		case *compose.Map:
+			for _, item := range v.All() {
+				if !within(item, depth+1) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return within(v, 0)
 }
 
 // layerFlag is the flag of `dsh config set` that means a layer.
@@ -203,7 +243,7 @@ func layerFlag(kind compose.Kind) []string {
 
 // lostKeys is the paths of what stands in old and not in new, each as short as
 // possible.
-func lostKeys(at []string, old, now compose.Value) []string {
+func lostKeys(at []string, old, now compose.Value) [][]string {
 	was, ok := old.(*compose.Map)
 	if !ok {
 		return nil
@@ -212,16 +252,20 @@ func lostKeys(at []string, old, now compose.Value) []string {
 	if !ok && len(at) > 0 {
 		return nil // another value in its place
 	}
-	var lost []string
+	var lost [][]string
 	for key, v := range was.All() {
 		path := below(at, key)
 		if next, ok := is.Get(key); ok {
 			lost = append(lost, lostKeys(path, v, next)...)
 		} else {
-			lost = append(lost, compose.PathText(path))
+			lost = append(lost, path)
 		}
 	}
 	return lost
+}
+
+func startsWith(path, prefix []string) bool {
+	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
 }
 
 // lostRows is the rows of old that now has no row of the same id for.
@@ -246,12 +290,7 @@ func lostRows(old *compose.List, now compose.Value) []string {
 // copied finds keys that an override copied from the layers below, as a
 // comment in it says, and that have another value there by now.
 func (c *checker) copied(step *compose.Step, change compose.Change) {
-	src := step.Patch.Source
-	if src == nil || !strings.Contains(string(src.Text), copyNote) {
-		return
-	}
-	keys := patchedit.CopiedKeys(src.Text, patchedit.Path{strconv.Itoa(step.Patch.Entry), "config"})
-	for _, key := range keys {
+	for _, key := range c.copiedKeys(step) {
 		here, ok := valueAt(change.New, key)
 		if !ok {
 			continue // somebody took it out
@@ -320,6 +359,16 @@ func differences(path []string, here, there compose.Value) []difference {
 	return found
 }
 
+// copiedKeys is the keys of the config that a step writes which were copied
+// from the layers below, as a comment in it says.
+func (c *checker) copiedKeys(step *compose.Step) [][]string {
+	src := step.Patch.Source
+	if src == nil || !bytes.Contains(src.Text, []byte(copyNote)) {
+		return nil
+	}
+	return patchedit.CopiedKeys(src.Text, patchedit.Path{strconv.Itoa(step.Patch.Entry), "config"})
+}
+
 // copyNote is in every comment that [patchedit.CopiedKeys] reads.
 const copyNote = "copied from the layers below"
 
@@ -331,6 +380,9 @@ func (c *checker) dshFolder(step *compose.Step) {
 		return
 	}
 	find := func(row *compose.Map, config compose.Value, at []string) {
+		if !bounded(config) {
+			return
+		}
 		for _, name := range compose.Paths(c.opts.Rules(get(row, "name")), config) {
 			if filepath.Clean(name) != filepath.Clean(src.Dir) {
 				continue
@@ -389,7 +441,10 @@ func (c *checker) relativePaths() {
 		if !ok {
 			continue
 		}
-		path, _ := pathOf(valueOf(p.Row, "config"), p.Path)
+		var path []string
+		if config := valueOf(p.Row, "config"); bounded(config) {
+			path, _ = pathOf(config, p.Path)
+		}
 		c.add(at.step, below(at.path, path...), Finding{
 			Code: RelativePath, Severity: Error, Row: id(p.Row), subject: p.Path,
 			Message: fmt.Sprintf("the path %s in the config of row %s is not absolute after composing", c.shown(p.Path), called(p.Row)),

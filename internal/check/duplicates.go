@@ -78,10 +78,16 @@ func (c *checker) duplicateRemedy(first, second origin, a, b *compose.Map) strin
 		return override
 	case here.Kind.User():
 		return own + ", or " + override
+	}
+	out := c.outOf(there.Label, here.Label)
+	remedy := "take one of the two out: " + c.disable(out)
+	switch {
+	case out != here.Label:
+		return remedy
 	case same:
-		return fmt.Sprintf("take one of the two out: %s; its author could override the row instead of inserting it", c.disable(c.outOf(there.Label, here.Label)))
+		return remedy + "; its author could override the row instead of inserting it"
 	default:
-		return fmt.Sprintf("take one of the two out: %s; its author could %s", c.disable(c.outOf(there.Label, here.Label)), own)
+		return remedy + "; its author could " + own
 	}
 }
 

@@ -70,7 +70,7 @@ func valueOf(m *compose.Map, key string) compose.Value {
 func (c *checker) missing(n int, f *Finding) {
 	step := &c.t.Steps[n]
 	f.subject = "missing"
-	for _, row := range c.named(f.Row) {
+	for _, row := range c.named(valueOf(step.Patch.Map, "id")) {
 		at := c.rows[row]
 		if at.n > n {
 			f.Message = fmt.Sprintf("row %q is inserted later, by %s, so the patch is skipped", f.Row, c.where(at, row))
@@ -97,16 +97,19 @@ func (c *checker) missing(n int, f *Finding) {
 }
 
 // named is the rows that have an id.
-func (c *checker) named(text string) []*compose.Map {
+func (c *checker) named(id compose.Value) []*compose.Map {
 	if c.byID == nil {
-		c.byID = map[string][]*compose.Map{}
+		c.byID = map[compose.Value][]*compose.Map{}
 		for _, row := range c.order {
-			if id := id(row); id != "" {
+			if id := valueOf(row, "id"); usable(id) {
 				c.byID[id] = append(c.byID[id], row)
 			}
 		}
 	}
-	return c.byID[text]
+	if !usable(id) {
+		return nil
+	}
+	return c.byID[id]
 }
 
 // knownIDs is the ids that patches can name.
@@ -407,7 +410,7 @@ func (w writing) foreign(m *compose.Map, key string, v compose.Value) bool {
 func (w writing) override(m *compose.Map, key string, v compose.Value) string {
 	const how = "write `- id: ROW` with the keys to change beside it"
 	inner, ok := v.(*compose.Map)
-	if !ok {
+	if !ok || !bounded(m) {
 		return how
 	}
 	patch := &compose.Map{}
