@@ -9,9 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"dsh/internal/action"
-	"dsh/internal/check"
 	"dsh/internal/fault"
-	"dsh/internal/inspect"
 	"dsh/internal/stack"
 	"dsh/internal/ui"
 )
@@ -45,23 +43,10 @@ func (r *configRun) compat() error {
 
 func (r *configRun) printCompat(w io.Writer, report *action.CompatReport) {
 	fmt.Fprintf(w, "profile %s: %s → %s\n", report.Profile, ui.Clean(report.From), ui.Clean(report.To))
-	misfits := 0
-	rest := report.Problems
-	for _, section := range []struct {
-		title string
-		codes []check.Code
-	}{
-		{"ids that are taken", []check.Code{check.DuplicateID, check.RepeatedID}},
-		{"overrides without a row", []check.Code{check.TargetMissing, check.NameMismatch, check.NotAGroup, check.DetachedRow}},
-		{"bundles that are left out", []check.Code{check.BundleRefused, check.BundleMissing, check.BundleNoLayer, check.BundleBroken, check.FileMissing}},
-		{"plugins that are not there", []check.Code{inspect.RowUnresolved, inspect.RowNoEntry}},
-		{"other problems", nil},
-	} {
-		var here []check.Finding
-		here, rest = pick(rest, section.codes)
-		misfits += len(here)
-		r.compatSection(w, section.title, len(here))
-		for _, f := range here {
+	misfits := len(report.Problems)
+	for _, part := range report.Parts() {
+		r.compatSection(w, part.Title, len(part.Problems))
+		for _, f := range part.Problems {
 			r.finding(w, f)
 		}
 	}
@@ -107,21 +92,4 @@ func (r *configRun) compatSection(w io.Writer, title string, entries int) {
 	if entries > 0 {
 		fmt.Fprintf(w, "\n%s\n", r.ui.Bold(fmt.Sprintf("%s (%d)", title, entries)))
 	}
-}
-
-// pick divides findings into those with one of the codes and the others; no
-// codes take all.
-func pick(findings []check.Finding, codes []check.Code) (picked, rest []check.Finding) {
-	for _, f := range findings {
-		found := len(codes) == 0
-		for _, code := range codes {
-			found = found || f.Code == code
-		}
-		if found {
-			picked = append(picked, f)
-		} else {
-			rest = append(rest, f)
-		}
-	}
-	return picked, rest
 }

@@ -53,6 +53,42 @@ type CompatRow struct {
 	Layer  string `json:"layer"`
 }
 
+// CompatPart is the problems of one kind.
+type CompatPart struct {
+	Title    string
+	Problems []check.Finding
+}
+
+// Parts are the problems by what they are about; only parts with any.
+func (r *CompatReport) Parts() []CompatPart {
+	var parts []CompatPart
+	rest := r.Problems
+	for _, kind := range []struct {
+		title string
+		codes []check.Code // none: all that are left
+	}{
+		{"ids that are taken", []check.Code{check.DuplicateID, check.RepeatedID}},
+		{"overrides without a row", []check.Code{check.TargetMissing, check.NameMismatch, check.NotAGroup, check.DetachedRow}},
+		{"bundles that are left out", []check.Code{check.BundleRefused, check.BundleMissing, check.BundleNoLayer, check.BundleBroken, check.FileMissing}},
+		{"plugins that are not there", []check.Code{inspect.RowUnresolved, inspect.RowNoEntry}},
+		{"other problems", nil},
+	} {
+		part := CompatPart{Title: kind.title}
+		var others []check.Finding
+		for _, f := range rest {
+			if kind.codes == nil || slices.Contains(kind.codes, f.Code) {
+				part.Problems = append(part.Problems, f)
+			} else {
+				others = append(others, f)
+			}
+		}
+		if rest = others; part.Problems != nil {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
 // Compat composes a profile with its installation and with another one, and
 // tells the difference. Nothing of the profile is written.
 func Compat(ctx context.Context, env Env, opts CompatOptions) (*CompatReport, error) {
