@@ -61,14 +61,18 @@ func isBundle(env Env, opts SwitchOptions, name string) (bool, error) {
 		}
 		return true, nil
 	}
-	if !listed || opts.Layer != compose.ProfileLayer {
+	if opts.Layer != compose.ProfileLayer {
 		return false, nil
 	}
 	c, err := composeProfile(env, p, Layers{Name: opts.Name}, true)
 	if err != nil {
 		return false, err
 	}
-	return c.Tree.FindText(name) == nil, nil
+	isRow := c.Tree.FindText(name) != nil
+	if meant := compose.Closest(name, names); meant != "" && !listed && !isRow && compose.Closest(name, c.Tree.IDs()) == "" {
+		return false, fault.WithHint(fault.Errorf(fault.Composition, "there is no row and no bundle %q", name), "did you mean %s?", meant)
+	}
+	return listed && !isRow, nil
 }
 
 func bundleNames(m *profile.Manifest) []string {

@@ -517,7 +517,9 @@ func (e *edit) finish(r *rowText, key string, v compose.Value, change func() ([]
 	if now, ok := at(row, append([]string{key}, path...)); ok {
 		e.meant(v, now)
 	}
-	e.warnOfAdded(r.tree, own)
+	if e.warnOfAdded(r.tree, own) {
+		r.suggestKey(key)
+	}
 	if v != nil || !bytes.Equal(edited, r.text) {
 		e.overridden(all, r.target, key)
 	}
@@ -546,14 +548,38 @@ func (e *edit) shownAt(row *compose.Map, key string, path []string) *Shown {
 	return &Shown{e.shown.value(v, keys...)}
 }
 
-// warnOfAdded warns of what an edit makes wrong in the file.
-func (e *edit) warnOfAdded(before, after *compose.Tree) {
+// warnOfAdded warns of what an edit makes wrong in the file, and reports whether
+// a config no longer fits its plugin.
+func (e *edit) warnOfAdded(before, after *compose.Tree) (unfit bool) {
 	opts := check.Options{Profile: e.opts.Name.String(), Schema: knownSchemas(e.env), Rules: e.rules, ShowSecrets: e.opts.ShowSecrets}
 	blocking, other := addedProblems(check.Tree(before, opts), check.Tree(after, opts))
 	for _, f := range slices.Concat(blocking, other) {
 		if f.File == e.src.File && f.Severity > check.Info {
 			e.warn("%s", warningOf(f))
+			unfit = unfit || f.Code == check.ConfigInvalid
 		}
+	}
+	return unfit
+}
+
+// suggestKey names the key that is there already and may have been meant by one
+// that is new.
+func (r *rowText) suggestKey(key string) {
+	path := append([]string{key}, r.target.Path...)
+	last := len(path) - 1
+	holder, _ := at(r.row, path[:last])
+	keys, ok := holder.(*compose.Map)
+	if !ok || last == 0 || has(keys, path[last]) {
+		return
+	}
+	var names []string
+	for name := range keys.All() {
+		names = append(names, name)
+	}
+	if meant := compose.Closest(path[last], names); meant != "" {
+		target := r.target
+		target.Path = append(slices.Clone(target.Path[:len(target.Path)-1]), meant)
+		r.note("did you mean %s? to take this back: %s", target, r.command("unset", r.target.String()))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -129,6 +130,60 @@ func TestLastRow(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, []string(lastRow(rows, id, []string{"0", "insert"}))); diff != "" {
 			t.Errorf("%v: %s", id, diff)
+		}
+	}
+}
+
+// oneBreak is a text with at most one line break at its end.
+func oneBreak(text string) string {
+	if strings.HasSuffix(text, "\n\n") {
+		return strings.TrimRight(text, "\n") + "\n"
+	}
+	return text
+}
+
+// TestEditsCanBeTakenBack switches rows of a shipped profile off and on, and
+// sets and unsets keys of them, in files of several shapes.
+func TestEditsCanBeTakenBack(t *testing.T) {
+	ctx := context.Background()
+	for _, text := range []string{
+		"# mine\n[]\n",
+		"- id: other\n  disabled: true # why\n",
+		"# head\n\n- id: other\n  disabled: true\n\n- insert:\n    - {id: mine, name: my-plugin}\n\n# tail\n",
+		"-   id: other\r\n    inject: [a]\r\n",
+	} {
+		env, opts, file := editWorld(t, text)
+		for _, id := range []string{"hmr", "scope", "webserver"} {
+			for _, step := range []struct {
+				name string
+				do   func() (*Edit, error)
+				back func() (*Edit, error)
+			}{
+				{"disable",
+					func() (*Edit, error) { return Switch(ctx, env, SwitchOptions{EditOptions: opts}, id) },
+					func() (*Edit, error) { return Switch(ctx, env, SwitchOptions{EditOptions: opts, On: true}, id) }},
+				{"set",
+					func() (*Edit, error) { return Set(ctx, env, opts, id+".new.key", "[1, a]") },
+					func() (*Edit, error) { return Unset(ctx, env, opts, id+".new.key") }},
+			} {
+				if _, err := step.do(); err != nil {
+					t.Fatalf("%s %s: %v", step.name, id, err)
+				}
+				once := read(t, file)
+				if done, err := step.do(); err != nil || done.Changed {
+					t.Errorf("%s %s twice: %+v, %v", step.name, id, done, err)
+				}
+				if once == text {
+					t.Errorf("%s %s wrote nothing", step.name, id)
+				}
+				if _, err := step.back(); err != nil {
+					t.Fatalf("%s %s back: %v", step.name, id, err)
+				}
+				// The empty line above what is gone may stay at the end.
+				if diff := cmp.Diff(text, oneBreak(read(t, file))); diff != "" {
+					t.Fatalf("%s %s and back, over\n%s\n%s", step.name, id, once, diff)
+				}
+			}
 		}
 	}
 }
