@@ -153,19 +153,8 @@ type explanation struct {
 }
 
 func (p explanation) row(x *action.Explanation, row action.RowHistory) {
-	about := p.ui.Bold("row "+rowLabel(row.RowSummary)) + " of " + ui.Clean(row.Plugin) + " in profile " + x.Profile + ": " + row.State
-	fmt.Fprintln(p.w, about)
-	switch {
-	case row.Removed != nil:
-		fmt.Fprintf(p.w, "  it is not in the tree: %s replaced the config of its group, %s\n", layerName(row.Removed.Kind, row.Removed.Layer), ui.Clean(row.Removed.Place()))
-		fmt.Fprintln(p.w, "  patches still find it, and change nothing that shows")
-	case row.Hidden && len(x.Rows) > 1:
-		fmt.Fprintf(p.w, "  it is one of %d rows with this id, at %s; patches find the last one that was inserted\n", len(x.Rows), row.Path)
-	case row.Hidden:
-		fmt.Fprintln(p.w, "  patches do not find it: it was not inserted, but came with the config of its group")
-	case len(x.Rows) > 1:
-		fmt.Fprintf(p.w, "  it is the one of %d rows with this id that patches find, at %s\n", len(x.Rows), row.Path)
-	}
+	fmt.Fprintf(p.w, "%s of %s in profile %s: %s\n", p.ui.Bold("row "+rowLabel(row.RowSummary)), ui.Clean(row.Plugin), x.Profile, row.State)
+	p.found(row, len(x.Rows))
 	last := ""
 	for _, k := range row.Writes {
 		head := layerName(k.Kind, k.Layer)
@@ -184,6 +173,27 @@ func (p explanation) row(x *action.Explanation, row action.RowHistory) {
 	for _, put := range row.Inserts {
 		fmt.Fprintf(p.w, "\n%s puts rows into it: %s  %s\n", p.ui.Bold(layerName(put.Kind, put.Layer)), ui.Clean(strings.Join(put.Rows, ", ")), p.comment(put.Place()))
 	}
+	p.end(x, row)
+	p.expressions(row.Expressions)
+}
+
+// found says which of several rows it is, and why patches do not find it.
+func (p explanation) found(row action.RowHistory, rows int) {
+	switch {
+	case row.Removed != nil:
+		fmt.Fprintf(p.w, "  it is not in the tree: %s replaced the config of its group, %s\n", layerName(row.Removed.Kind, row.Removed.Layer), ui.Clean(row.Removed.Place()))
+		fmt.Fprintln(p.w, "  patches still find it, and change nothing that shows")
+	case row.Hidden && rows > 1:
+		fmt.Fprintf(p.w, "  it is one of %d rows with this id, at %s; patches find the last one that was inserted\n", rows, row.Path)
+	case row.Hidden:
+		fmt.Fprintln(p.w, "  patches do not find it: it was not inserted, but came with the config of its group")
+	case rows > 1:
+		fmt.Fprintf(p.w, "  it is the one of %d rows with this id that patches find, at %s\n", rows, row.Path)
+	}
+}
+
+// end says what all layers come to.
+func (p explanation) end(x *action.Explanation, row action.RowHistory) {
 	fmt.Fprintf(p.w, "\n%s\n", p.ui.Bold("in the end:"))
 	for _, kv := range row.Final {
 		from := "no layer"
@@ -202,7 +212,6 @@ func (p explanation) row(x *action.Explanation, row action.RowHistory) {
 	if row.Near != "" {
 		fmt.Fprintf(p.w, "  did you mean %s?\n", ui.Clean(row.Near))
 	}
-	p.expressions(row.Expressions)
 }
 
 func (p explanation) comment(text string) string { return p.ui.Dim("# " + ui.Clean(text)) }
