@@ -48,8 +48,13 @@ var fence = regexp.MustCompile("(?ms)^```(yaml|json|console)( [^\n]+)?\n(.*?)^``
 // runExamples runs one section and returns it with the output of today.
 func runExamples(t *testing.T, section string, commands *int) string {
 	t.Helper()
-	home, err := filepath.EvalSymlinks(t.TempDir())
+	// A short path, for a dump folds long lines.
+	home, err := os.MkdirTemp("/tmp", "x")
 	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	if home, err = filepath.EvalSymlinks(home); err != nil {
 		t.Fatal(err)
 	}
 	place := func(name string) string { return filepath.Join(home, strings.TrimPrefix(name, "~")) }
