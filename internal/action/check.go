@@ -207,7 +207,7 @@ func (c *Composed) brokenBundle(e stack.Entry) check.Finding {
 		out = c.configCommand("disable", e.Label, "--bundle") // a row has this name too
 	}
 	f := check.Finding{
-		Code: check.BundleBroken, Severity: check.Error, Layer: e.Label, Blocks: true,
+		Code: check.BundleBroken, Severity: check.Error, Layer: e.Label, Blocks: true, Subject: e.Label,
 		Message: fmt.Sprintf("%s cannot be used: %v", e.Label, e.Err),
 		Remedy:  "mend the package or take the bundle out: " + out,
 	}

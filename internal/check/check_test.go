@@ -525,7 +525,11 @@ func TestIdentity(t *testing.T) {
 	identities := func(layers string) []string {
 		var ids []string
 		for _, f := range Tree(compose.Apply(stackOf(t, layers), rules), Options{Schema: schemas, Rules: rules}) {
-			ids = append(ids, f.Identity())
+			id := f.Identity()
+			if f.File += "-moved"; f.Identity() != id {
+				t.Errorf("%q changes with the file's place", id)
+			}
+			ids = append(ids, id)
 		}
 		return ids
 	}

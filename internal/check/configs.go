@@ -70,7 +70,7 @@ func (c *checker) config(writer origin, row *compose.Map, plugin string, config 
 		return
 	}
 	for _, p := range schema.Check(config) {
-		f := Finding{Code: ConfigInvalid, Severity: mistake(c.layer(writer.step).Kind), Row: id(row), subject: p.Text}
+		f := Finding{Code: ConfigInvalid, Severity: mistake(c.layer(writer.step).Kind), Row: id(row), Subject: p.Text}
 		if off(row) {
 			f.Severity = Info // nothing reads it
 		}
@@ -169,7 +169,7 @@ func (c *checker) overridden(step *compose.Step) {
 
 // dropped says which keys of the layers below an override left out.
 func (c *checker) dropped(step *compose.Step, before origin, change compose.Change) {
-	f := Finding{Code: KeysDropped, Severity: Info, Row: id(step.Target), subject: "config"}
+	f := Finding{Code: KeysDropped, Severity: Info, Row: id(step.Target), Subject: "config"}
 	if old, ok := children(step.Target, change.Old); ok {
 		lost := lostRows(old, change.New)
 		if len(lost) == 0 {
@@ -308,7 +308,7 @@ func (c *checker) copied(step *compose.Step, change compose.Change) {
 // copiedKey is a finding about one place in what was copied at a key.
 func (c *checker) copiedKey(step *compose.Step, key []string, d difference) {
 	text := func(path []string) string { return compose.Target{ID: id(step.Target), Path: path}.String() }
-	f := Finding{Code: CopiedKeyChanged, Severity: Warning, Row: id(step.Target), subject: text(d.path)}
+	f := Finding{Code: CopiedKeyChanged, Severity: Warning, Row: id(step.Target), Subject: text(d.path)}
 	unset := d.path
 	switch {
 	case d.there == gone:
@@ -389,7 +389,7 @@ func (c *checker) dshFolder(step *compose.Step) {
 			}
 			path, _ := pathOf(config, name)
 			c.add(step, below(at, path...), Finding{
-				Code: PathIsDshFolder, Severity: Info, Row: id(row), subject: compose.PathText(path),
+				Code: PathIsDshFolder, Severity: Info, Row: id(row), Subject: compose.PathText(path),
 				Message: fmt.Sprintf("the path means %s, the folder of this file", src.Dir),
 				Remedy:  "write .. for the project's own directory",
 			})
@@ -446,7 +446,7 @@ func (c *checker) relativePaths() {
 			path, _ = pathOf(config, p.Path)
 		}
 		c.add(at.step, below(at.path, path...), Finding{
-			Code: RelativePath, Severity: Error, Row: id(p.Row), subject: p.Path,
+			Code: RelativePath, Severity: Error, Row: id(p.Row), Subject: p.Path,
 			Message: fmt.Sprintf("the path %s in the config of row %s is not absolute after composing", c.shown(p.Path), called(p.Row)),
 			Remedy:  "write it as an absolute path",
 		})

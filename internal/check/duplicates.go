@@ -55,7 +55,7 @@ func (c *checker) duplicate(a, b *compose.Map, shared map[[2]int]*overlap) {
 		shared[pair] = &overlap{row: b, at: second}
 	}
 	shared[pair].rows++
-	f := Finding{Code: DuplicateID, Severity: Error, Row: id(b), Blocks: true, subject: c.layer(first.step).Label}
+	f := Finding{Code: DuplicateID, Severity: Error, Row: id(b), Blocks: true, Subject: c.layer(first.step).Label}
 	f.Message = fmt.Sprintf("row %s is inserted here and by %s, and a profile with both does not start", called(b), c.where(first, a))
 	if c.alone {
 		f.Message = fmt.Sprintf("row %s is inserted here and in %s, and a profile with both does not start", called(b), c.where(first, a))
@@ -119,7 +119,7 @@ func (c *checker) repeated(a, b *compose.Map) {
 		found = "only this one"
 	}
 	c.addRow(second, b, Finding{
-		Code: RepeatedID, Severity: Warning, Row: id(b), subject: c.layer(first.step).Label,
+		Code: RepeatedID, Severity: Warning, Row: id(b), Subject: c.layer(first.step).Label,
 		Message: fmt.Sprintf("the id %s is also that of a row in another group, by %s; patches find %s", called(b), c.where(first, a), found),
 		Remedy:  "give one of them another id",
 	})
@@ -140,7 +140,7 @@ func (c *checker) overlaps(shared map[[2]int]*overlap) {
 			continue
 		}
 		first, second := c.t.Layers[pair[0]], c.t.Layers[pair[1]]
-		f := Finding{Code: LayersOverlap, Severity: Warning, subject: first.Label}
+		f := Finding{Code: LayersOverlap, Severity: Warning, Subject: first.Label}
 		f.Message = fmt.Sprintf("%s and %s insert %d rows with the same ids", second.Label, first.Label, common.rows)
 		if second.Kind.User() {
 			f.Message += ", as if rows had been copied"
@@ -208,7 +208,7 @@ func (c *checker) pluginsTwice() {
 				continue // a duplicate id, which is said elsewhere
 			}
 			out := c.outOf(c.layer(a.at.step).Label, c.layer(b.at.step).Label)
-			f := Finding{Code: PluginTwice, Severity: Warning, Row: id(b.row), subject: name}
+			f := Finding{Code: PluginTwice, Severity: Warning, Row: id(b.row), Subject: name}
 			f.Message = fmt.Sprintf("the plugin %s is also inserted by %s, as row %s, and would run twice", name, c.where(a.at, a.row), called(a.row))
 			f.Remedy = "take one of the two bundles out: " + c.disable(out)
 			if f.Row != "" {
@@ -268,10 +268,12 @@ func (c *checker) tooLarge() {
 	for _, warning := range c.t.Warnings[min(skipped, len(c.t.Warnings)):] {
 		for n, layer := range c.t.Layers {
 			if layer.Label == warning.Layer {
-				c.found = append(c.found, located{Finding{
-					Code: RowTooLarge, Severity: Error, Layer: layer.Label, Message: warning.Text,
-					Remedy: "write the row without aliases that repeat large values",
-				}, n})
+				f := Finding{Code: RowTooLarge, Severity: Error, Layer: layer.Label, Message: warning.Text}
+				if src := layer.Patches[0].Source; src != nil {
+					f.File = src.File
+				}
+				f.Remedy = "write the row without aliases that repeat large values, and no group inside itself"
+				c.found = append(c.found, located{f, n})
 				break
 			}
 		}

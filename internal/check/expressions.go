@@ -41,7 +41,7 @@ func (w writing) value(v compose.Value, path []string, row string) {
 }
 
 func (w writing) expression(text string, path []string, row string) {
-	f := Finding{Row: row, subject: compose.PathText(path)}
+	f := Finding{Row: row, Subject: compose.PathText(path)}
 	e, err := jsexpr.Parse(text)
 	if wrong, ok := errors.AsType[*jsexpr.SyntaxError](err); ok {
 		f.Code, f.Severity = ExpressionSyntax, Error
@@ -63,7 +63,7 @@ func (w writing) expression(text string, path []string, row string) {
 		f.Code, f.Severity = ExpressionReadsTree, Warning
 		f.Message = "the !!js expression reads ctx.loader.entries, so its value depends on the order in which rows are made"
 		f.Remedy = "say it without looking at other rows: disabled: true or false"
-		if row != "" {
+		if row != "" && !w.alone {
 			f.Remedy = fmt.Sprintf("say it without looking at other rows: disabled: true or false (%s)", w.command("disable", row))
 		}
 		w.add(w.step, path, f)
@@ -79,7 +79,7 @@ func (w writing) untagged(text string, path []string, row string) {
 	if !tagged && (!env || name == "" || strings.ContainsAny(name[:1], " .")) || len(path) == 0 {
 		return
 	}
-	f := Finding{Code: ExpressionUntagged, Severity: Warning, Row: row, subject: compose.PathText(path)}
+	f := Finding{Code: ExpressionUntagged, Severity: Warning, Row: row, Subject: compose.PathText(path)}
 	f.Message = "the text looks like an expression, and has no !!js in front, so it stays a text"
 	if tagged {
 		f.Message = "!!js stands inside the quotes, so that it is part of a text and nothing is evaluated"

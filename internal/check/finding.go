@@ -39,17 +39,23 @@ type Finding struct {
 	// of a profile is refused for.
 	Blocks bool `json:"blocks"`
 
-	subject string // what tells it from others of its kind at its row
+	// Subject tells it from others of its kind at its row, where Message would
+	// not do because it has places in it.
+	Subject string `json:"-"`
 }
 
-// Identity is the same for the same mistake wherever it stands in its file,
-// so that what a change adds can be told from what was there.
+// Identity is the same for the same mistake wherever it stands in its layer and
+// wherever its file lies, so that what a change adds can be told from what was
+// there.
 func (f Finding) Identity() string {
-	subject := f.subject
+	where, subject := f.Layer, f.Subject
+	if where == "" {
+		where = f.File
+	}
 	if subject == "" {
 		subject = f.Message
 	}
-	return strings.Join([]string{string(f.Code), f.Layer, f.File, f.Row, subject}, "\x00")
+	return strings.Join([]string{string(f.Code), where, f.Row, subject}, "\x00")
 }
 
 // Place is file:line:column, without what is unknown.

@@ -12,7 +12,7 @@ import (
 // *compose.SyntaxError, *compose.ShapeError or *compose.EscapeError, or says
 // why its file cannot be read.
 func LayerError(kind compose.Kind, label string, err error) Finding {
-	f := Finding{Code: Unreadable, Severity: Error, Layer: label, Blocks: true, subject: "layer"}
+	f := Finding{Code: Unreadable, Severity: Error, Layer: label, Blocks: true, Subject: "layer"}
 	if kind.User() {
 		f.File = label
 	}

@@ -27,7 +27,7 @@ func (c *checker) everyPatch() {
 func (c *checker) outcome(n int, understood bool) {
 	step := &c.t.Steps[n]
 	target := id(step.Patch.Map)
-	f := Finding{Severity: mistake(c.layer(step).Kind), Row: target, subject: "skipped"}
+	f := Finding{Severity: mistake(c.layer(step).Kind), Row: target, Subject: "skipped"}
 	switch step.Outcome {
 	case compose.NoID:
 		if !understood {
@@ -69,7 +69,7 @@ func valueOf(m *compose.Map, key string) compose.Value {
 // missing words a finding about a patch whose row is not there.
 func (c *checker) missing(n int, f *Finding) {
 	step := &c.t.Steps[n]
-	f.subject = "missing"
+	f.Subject = "missing"
 	for _, row := range c.named(valueOf(step.Patch.Map, "id")) {
 		at := c.rows[row]
 		if at.n > n {
@@ -159,7 +159,7 @@ func (c *checker) detached(n int) {
 	}
 	replacing := &c.t.Steps[by]
 	c.add(step, nil, Finding{
-		Code: DetachedRow, Severity: Warning, Row: id(step.Target), subject: "detached",
+		Code: DetachedRow, Severity: Warning, Row: id(step.Target), Subject: "detached",
 		Message: fmt.Sprintf("row %s was in group %s, whose config %s replaced, so that this change shows nowhere",
 			called(step.Target), called(replacing.Target), c.stepAt(replacing)),
 		Remedy: "restate the row in the new config of the group, or delete the patch",
@@ -313,7 +313,7 @@ func kind(v compose.Value) string {
 func (w writing) row(row *compose.Map, path []string) {
 	name, named := row.Get("name")
 	if text, ok := name.(string); !ok || text == "" {
-		f := Finding{Code: RowWithoutName, Severity: Error, Row: id(row), Blocks: w.step.Outcome.Applied(), subject: "name"}
+		f := Finding{Code: RowWithoutName, Severity: Error, Row: id(row), Blocks: w.step.Outcome.Applied(), Subject: "name"}
 		f.Message = fmt.Sprintf("row %s names no plugin, and a profile with it does not start", called(row))
 		f.Remedy = "add name: with the plugin's package"
 		if named && name != nil && !ok {
@@ -401,7 +401,7 @@ func (w writing) foreign(m *compose.Map, key string, v compose.Value) bool {
 			f.Row = id(inner)
 		}
 	}
-	f.subject = key
+	f.Subject = key
 	w.add(w.step, []string{key}, f)
 	return true
 }
@@ -454,7 +454,7 @@ func disabledPatch(m *compose.Map, v compose.Value) *compose.Map {
 // unknownKey finds a key that the loader keeps and does not know. row is what
 // the key is for, nil if that is not there.
 func (w writing) unknownKey(m, row *compose.Map, key string, path []string) {
-	f := Finding{Code: UnknownKey, Severity: Warning, Row: id(m), subject: key}
+	f := Finding{Code: UnknownKey, Severity: Warning, Row: id(m), Subject: key}
 	f.Message = fmt.Sprintf("rows know no key %q, so it does nothing", key)
 	plugin := get(row, "name")
 	if plugin == "" {
