@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"internal/compose":              {"internal/compose/jsexpr", "internal/fault"},
 	"internal/compose/jsexpr":       {},
 	"internal/compose/configschema": {"internal/compose"},
-	"internal/check":                {"internal/compose", "internal/compose/configschema", "internal/compose/jsexpr", "internal/fault"},
+	"internal/check":                {"internal/compose", "internal/compose/configschema", "internal/compose/jsexpr", "internal/fault", "internal/patchedit"},
 	"internal/inspect":              {"internal/check", "internal/compose", "internal/fault", "internal/install/manifest", "internal/installation", "internal/npmrange", "internal/profile", "internal/stack"},
 	"internal/patchedit":            {"internal/compose", "internal/fault"},
 	"internal/trust":                {"internal/fault", "internal/staging"},
@@ -171,7 +171,7 @@ func TestDirectDependencies(t *testing.T) {
 		"github.com/hashicorp/go-getter/v2",        // archives by address
 		"github.com/klauspost/compress",            // gzip
 		"github.com/rogpeppe/go-internal",          // tests: scripts
-		"github.com/santhosh-tekuri/jsonschema/v6", // row config against its schemas
+		"github.com/santhosh-tekuri/jsonschema/v6", // tests: row config against its schemas
 		"github.com/tailscale/hujson",              // edits of package.json
 		"github.com/tdewolff/parse/v2",             // expressions of layers
 		"github.com/urfave/cli/v2",                 // commands

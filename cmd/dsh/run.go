@@ -156,7 +156,7 @@ func launcherCode(u *ui.UI, err error) int {
 	if err == nil {
 		return 0
 	}
-	if errors.Is(err, errIncomplete) {
+	if _, said := errors.AsType[*saidError](err); said {
 		return fault.Other.ExitCode()
 	}
 	u.Fail(err)
@@ -311,9 +311,8 @@ func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	})
 }
 
-// errIncomplete ends a dump with exit code 1 after everything was said.
-var errIncomplete = errors.New("the schema does not know the config of every row")
-
+// printSchema ends with exit code 1 where the schema does not know the config
+// of every row.
 func (r *runner) printSchema(env action.Env, composed *action.Composed) error {
 	schema, err := action.Schema(env, composed)
 	if err != nil {
@@ -328,7 +327,7 @@ func (r *runner) printSchema(env action.Env, composed *action.Composed) error {
 	}
 	err = r.ui.Result(json.RawMessage(schema.Document), func(w io.Writer) { w.Write(schema.Document) })
 	if err == nil && !schema.Complete {
-		err = errIncomplete
+		err = &saidError{fault.Other}
 	}
 	return err
 }

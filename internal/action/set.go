@@ -2,6 +2,7 @@ package action
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"dsh/internal/compose"
@@ -16,10 +17,15 @@ func (c *Composed) set(env Env, sets []string, userHome string) error {
 	layer := compose.Layer{Label: "--set", Kind: compose.SetLayer}
 	src := compose.Source{File: "--set", Dir: env.Dir, Kind: compose.SetLayer, UserHome: userHome}
 	below := c.Stack.Layers
+	written := map[string][][]string{} // paths by row
 	for i, text := range sets {
-		patch, err := c.assignment(src, text)
+		place, value, err := compose.CutAssignment(text)
 		if err != nil {
-			return fault.WithClass(fault.Composition, fmt.Errorf("--set %s: %w", text, err))
+			return err
+		}
+		patch, err := c.assignment(src, place, value, written)
+		if err != nil { // it does not repeat the value, which may be a secret
+			return fault.WithClass(fault.Composition, fmt.Errorf("--set %s: %w", place, err))
 		}
 		layer.Patches = append(layer.Patches, compose.Patch{Map: patch, Source: &src, Entry: i})
 		c.Stack.Layers = append(below[:len(below):len(below)], layer)
@@ -28,12 +34,9 @@ func (c *Composed) set(env Env, sets []string, userHome string) error {
 	return nil
 }
 
-// assignment is the patch for one ROW.KEY=VALUE over the tree as it is.
-func (c *Composed) assignment(src compose.Source, text string) (*compose.Map, error) {
-	place, value, err := compose.CutAssignment(text)
-	if err != nil {
-		return nil, err
-	}
+// assignment is the patch for one ROW.KEY=VALUE over the tree as it is. written
+// is what earlier ones wrote.
+func (c *Composed) assignment(src compose.Source, place, value string, written map[string][][]string) (*compose.Map, error) {
 	target, err := findTarget(c.Tree, place)
 	if err != nil {
 		return nil, err
@@ -62,6 +65,12 @@ func (c *Composed) assignment(src compose.Source, text string) (*compose.Map, er
 			return nil, err
 		}
 		patch.Set("config", changed)
+		copied = slices.DeleteFunc(copied, func(path []string) bool {
+			return slices.ContainsFunc(written[target.ID], func(own []string) bool {
+				return len(own) <= len(path) && slices.Equal(own, path[:len(own)])
+			})
+		})
+		written[target.ID] = append(written[target.ID], target.Path)
 		if len(copied) > 0 {
 			c.Notes = append(c.Notes, fmt.Sprintf("--set %s restates the rest of the config of %s as it is: %s", place, target.ID, keyList(copied)))
 		}
