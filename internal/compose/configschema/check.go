@@ -2,15 +2,10 @@ package configschema
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	"dsh/internal/compose"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 // ProblemKind is what sort of rule a config breaks.
@@ -46,30 +41,15 @@ func (s *Schema) Check(config compose.Value) []Problem {
 	if config == nil {
 		config = &compose.Map{}
 	}
-	var c converter
-	v, err := c.convert(config, 0)
-	if err != nil {
+	if err := measure(config); err != nil {
 		return []Problem{{Kind: WrongValue, Text: err.Error()}}
 	}
-	found := s.findings(v)
-	if c.expressions && len(found) > 0 {
-		// An expression may also give undefined, which is as if its key were not
-		// there. Only what is wrong either way is wrong.
-		absent := converter{without: true}
-		if v, err := absent.convert(config, 0); err == nil {
-			found = inBoth(found, s.findings(v))
-		}
+	c := checking{Schema: s}
+	found := c.check(s.doc, config, nil, nil).found
+	if c.over {
+		return []Problem{{Kind: WrongValue, Text: errLong.Error()}}
 	}
 	return problems(found)
-}
-
-// inBoth is the findings that are also in others, and all unknown keys.
-func inBoth(found, others []finding) []finding {
-	also := map[string]bool{}
-	for _, f := range others {
-		also[f.rule()] = true
-	}
-	return slices.DeleteFunc(found, func(f finding) bool { return f.Kind != UnknownKey && !also[f.rule()] })
 }
 
 // finding is a problem before it is put into words.
@@ -79,11 +59,6 @@ type finding struct {
 	types   []string // that the value may have, as JSON Schema calls them
 	got     string   // its type
 	choices []any    // that the value may be
-}
-
-// rule tells findings about different rules apart.
-func (f finding) rule() string {
-	return strings.Join(f.Path, "\x00") + "\x01" + f.Key + "\x01" + strconv.Itoa(int(f.Kind))
 }
 
 // problems puts findings into words and in order.
@@ -115,80 +90,6 @@ func compareKeys(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// checking is one run of the validator.
-type checking struct {
-	*Schema
-	config any
-}
-
-func (s *Schema) findings(config any) []finding {
-	var e *jsonschema.ValidationError
-	if !errors.As(s.compiled.Validate(config), &e) {
-		return nil
-	}
-	return checking{s, config}.collect(e)
-}
-
-// collect makes findings of the validator's tree of errors.
-func (c checking) collect(e *jsonschema.ValidationError) []finding {
-	if c.byUnreadablePattern(e) {
-		return nil
-	}
-	switch k := e.ErrorKind.(type) {
-	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
-		var all []finding
-		for _, cause := range e.Causes {
-			all = append(all, c.collect(cause)...)
-		}
-		return all
-	case *kind.AnyOf:
-		return c.best(e)
-	case *kind.OneOf:
-		if k.Subschemas == nil {
-			return c.best(e)
-		}
-	case *kind.Contains, *kind.MinContains:
-		if _, cured := c.branches(e); cured {
-			return nil
-		}
-	case *kind.InvalidJsonValue:
-		if _, is := k.Value.(unknown); is {
-			return nil
-		}
-	case *kind.RefCycle: // the schema's fault, and no rule
-		return nil
-	}
-	return c.leaf(e)
-}
-
-// byUnreadablePattern says whether an error is about a key that only seems to
-// match a pattern.
-func (c checking) byUnreadablePattern(e *jsonschema.ValidationError) bool {
-	if len(c.unreadable) == 0 {
-		return false
-	}
-	parts := pointer(e.SchemaURL)
-	for i := 1; i < len(parts); i++ {
-		if parts[i-1] == "patternProperties" && c.unreadable[parts[i]] {
-			return true
-		}
-	}
-	return false
-}
-
-// branches is the findings of each of several forms; cured says that an
-// expression can make one fit.
-func (c checking) branches(e *jsonschema.ValidationError) (branches [][]finding, cured bool) {
-	for _, cause := range e.Causes {
-		found := c.collect(cause)
-		if len(found) == 0 {
-			return nil, true
-		}
-		branches = append(branches, found)
-	}
-	return branches, false
-}
-
 // How far a form is from fitting.
 const (
 	fits      = iota // something in it is wrong
@@ -197,21 +98,17 @@ const (
 )
 
 // best is the findings of the form that fits best.
-func (c checking) best(e *jsonschema.ValidationError) []finding {
-	branches, cured := c.branches(e)
-	if cured || len(branches) == 0 {
-		return nil
-	}
+func best(branches [][]finding, at []string) []finding {
 	best, bestMisfit := 0, 0
 	for i, found := range branches {
-		m := misfit(found, e.InstanceLocation)
+		m := misfit(found, at)
 		if i == 0 || m < bestMisfit || m == bestMisfit && len(found) < len(branches[best]) {
 			best, bestMisfit = i, m
 		}
 	}
 	switch found := branches[best]; bestMisfit {
 	case otherKind:
-		return mergeKinds(branches, e.InstanceLocation)
+		return mergeKinds(branches, at)
 	case otherForm:
 		return mergeForms(found, branches)
 	default:
