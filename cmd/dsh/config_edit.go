@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -169,12 +168,17 @@ func (c *configRun) edited(done *action.Edit, err error, line func() string) err
 	return c.ui.Result(done, func(w io.Writer) { fmt.Fprintln(w, ui.Clean(line())) })
 }
 
-// show is a value in one line.
+// show is a value in one line, cut where it would not fit there.
 func show(v *action.Shown) string {
+	const most = 200
 	if v == nil {
 		return "nothing"
 	}
-	return string(compose.AppendFlow(nil, v.V))
+	text := []rune(string(compose.AppendFlow(nil, v.V)))
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
 }
 
 // place is the file that was edited, and the line where that is known.
@@ -204,10 +208,7 @@ func (r *runner) configSchema(c *configRun) error {
 		for _, w := range composed.Warnings {
 			r.ui.Warn(w)
 		}
-		if err := r.printSchema(c.env, composed); !errors.Is(err, errIncomplete) {
-			return err
-		}
-		return &saidError{fault.Other}
+		return r.printSchema(c.env, composed)
 	}
 	done, err := action.InstallSchema(c.ctx, c.env, opts)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // Request is one start of a profile.
 type Request struct {
 	Env     action.Env
-	Environ []string // the process environment, "NAME=value"
+	Environ []string      // the process environment, "NAME=value"
 	Layers  action.Layers // the profile, and the patches of this run
 	Args    []string      // the app's, word for word
 	// Prepare runs once the environment is known to be right and before the
