@@ -61,8 +61,10 @@ func (r *runner) trust(c *cli.Context) error {
 	return r.ui.Result(report, func(w io.Writer) { printTrust(w, report) })
 }
 
+// printTrust shows a layer of somebody else, whose texts must not look like lines
+// of ours.
 func printTrust(w io.Writer, t *action.TrustReport) {
-	fmt.Fprintf(w, "%s\n", ui.Clean(t.Patch))
+	fmt.Fprintf(w, "%s\n", line(t.Patch))
 	for _, row := range t.Inserts {
 		id, group := "a row without an id", ""
 		if row.ID != "" {
@@ -71,26 +73,29 @@ func printTrust(w io.Writer, t *action.TrustReport) {
 		if row.Group != "" {
 			group = " into " + row.Group
 		}
-		fmt.Fprintf(w, "  inserts %s (%s)%s\n", ui.Clean(id), ui.Clean(row.Plugin), ui.Clean(group))
+		fmt.Fprintf(w, "  inserts %s (%s)%s\n", line(id), line(row.Plugin), line(group))
 	}
 	for _, o := range t.Overrides {
-		fmt.Fprintf(w, "  overrides %s: %s\n", ui.Clean(o.ID), ui.Clean(strings.Join(o.Keys, ", ")))
+		fmt.Fprintf(w, "  overrides %s: %s\n", line(o.ID), line(strings.Join(o.Keys, ", ")))
 	}
 	for _, f := range t.Files {
 		state := ""
 		if !f.Exists {
 			state = ", which is not there"
 		}
-		fmt.Fprintf(w, "  names the file %s%s\n", ui.Clean(f.Path), state)
+		fmt.Fprintf(w, "  names the file %s%s\n", line(f.Path), state)
+	}
+	for _, text := range t.Expressions {
+		fmt.Fprintf(w, "  evaluates !!js %s\n", line(text))
 	}
 	if len(t.Inserts)+len(t.Overrides) == 0 {
 		fmt.Fprintln(w, "  changes nothing")
 	}
 	if t.Was == "trusted" {
-		fmt.Fprintf(w, "%s is trusted already\n", ui.Clean(t.Dir))
+		fmt.Fprintf(w, "%s is trusted already\n", line(t.Dir))
 		return
 	}
-	fmt.Fprintf(w, "trusted %s; an edit of these files asks again\n", ui.Clean(t.Dir))
+	fmt.Fprintf(w, "trusted %s; an edit of these files asks again\n", line(t.Dir))
 }
 
 func (r *runner) trustList(env action.Env) error {

@@ -234,7 +234,8 @@ func (r *rowText) insertedAt() patchedit.Path {
 			continue
 		}
 		insert, _ := step.Patch.Map.Get("insert")
-		if found := lastRow(insert, id, patchedit.Path{strconv.Itoa(step.Patch.Entry), "insert"}); found != nil {
+		w := rowWalk{id: id, seen: map[*compose.List]bool{}}
+		if found := w.last(insert, patchedit.Path{strconv.Itoa(step.Patch.Entry), "insert"}); found != nil {
 			if spot = nil; step.Layer == r.own() {
 				spot = found
 			}
@@ -243,25 +244,32 @@ func (r *rowText) insertedAt() patchedit.Path {
 	return spot
 }
 
-// lastRow is the path of the last row with an id among inserted rows and the
-// rows of groups among them.
-func lastRow(rows, id compose.Value, spot patchedit.Path) (found patchedit.Path) {
+// rowWalk looks for a row among those that a patch inserts.
+type rowWalk struct {
+	id   compose.Value
+	seen map[*compose.List]bool // what aliases show again holds the same rows
+}
+
+// last is the path of the last row with the id among inserted rows and the rows
+// of groups among them.
+func (w rowWalk) last(rows compose.Value, spot patchedit.Path) (found patchedit.Path) {
 	list, ok := rows.(*compose.List)
-	if !ok {
+	if !ok || w.seen[list] {
 		return nil
 	}
+	w.seen[list] = true
 	for i, item := range list.Items {
 		row, ok := item.(*compose.Map)
 		if !ok {
 			continue
 		}
 		here := below(spot, strconv.Itoa(i))
-		if have, _ := row.Get("id"); have == id {
+		if have, _ := row.Get("id"); have == w.id {
 			found = here
 		}
 		if group, _ := row.Get("group"); compose.Truthy(group) {
 			config, _ := row.Get("config")
-			if inside := lastRow(config, id, below(here, "config")); inside != nil {
+			if inside := w.last(config, below(here, "config")); inside != nil {
 				found = inside
 			}
 		}

@@ -128,7 +128,7 @@ func TestLastRow(t *testing.T) {
 		"a": {"0", "insert", "1", "config", "0"}, "g": {"0", "insert", "1"}, "h": {"0", "insert", "1", "config", "1"},
 		1.0: {"0", "insert", "1", "config", "1", "config", "0"}, "1": nil, "hidden": nil, "n": {"0", "insert", "2"},
 	} {
-		if diff := cmp.Diff(want, []string(lastRow(rows, id, []string{"0", "insert"}))); diff != "" {
+		if diff := cmp.Diff(want, []string(rowWalk{id, map[*compose.List]bool{}}.last(rows, []string{"0", "insert"}))); diff != "" {
 			t.Errorf("%v: %s", id, diff)
 		}
 	}

@@ -47,8 +47,8 @@ func Unset(ctx context.Context, env Env, opts EditOptions, place string) (*Edit,
 	})
 }
 
-// stale is the patches of the file for a row that no layer has, if place names
-// such a row as a whole.
+// stale is the patches of the file for a row that no layer has or that is no
+// longer in the tree, if place names such a row as a whole.
 func (e *edit) stale(text []byte, place string) (entries []int, id string, err error) {
 	patches, err := e.parse(text)
 	if err != nil {
@@ -66,8 +66,11 @@ func (e *edit) stale(text []byte, place string) (entries []int, id string, err e
 		}
 		return nil
 	})
-	if err != nil || target.Row == nil || target.RowKey != "" || len(target.Path) > 0 || tree.FindText(target.ID) != nil {
+	if err != nil || target.Row == nil || target.RowKey != "" || len(target.Path) > 0 {
 		return nil, "", err
+	}
+	if row := tree.FindText(target.ID); row != nil && inTree(tree, row) {
+		return nil, "", nil
 	}
 	for _, patch := range patches {
 		if overrides(patch, target.ID) {

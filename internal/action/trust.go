@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ type TrustReport struct {
 	Overrides []ProjectEdit `json:"overrides"`
 	// Files are the paths that rows name, which the trust covers as well.
 	Files []ProjectFile `json:"files"`
+	// Expressions are the texts of `!!js` values, each once, which run when a
+	// profile starts.
+	Expressions []string `json:"expressions"`
 }
 
 // ProjectRow is a row that a project's layer inserts.
@@ -72,10 +76,11 @@ func Trust(ctx context.Context, env Env, dir string, now time.Time) (*TrustRepor
 	}
 	report := &TrustReport{
 		Dir: project.Dir, Patch: project.Patch, Was: state.String(),
-		Inserts: []ProjectRow{}, Overrides: []ProjectEdit{}, Files: []ProjectFile{},
+		Inserts: []ProjectRow{}, Overrides: []ProjectEdit{}, Files: []ProjectFile{}, Expressions: []string{},
 	}
+	w := projectWalk{report, map[*compose.List]bool{}, map[compose.Value]bool{}}
 	for _, patch := range patches {
-		report.add(patch)
+		w.patch(patch)
 	}
 	for _, file := range files {
 		_, err := os.Stat(file)
@@ -87,34 +92,45 @@ func Trust(ctx context.Context, env Env, dir string, now time.Time) (*TrustRepor
 	return report, store.Grant(ctx, trust.Record{Dir: project.Dir, Seal: seal, Files: files, Since: now})
 }
 
-func (t *TrustReport) add(patch compose.Patch) {
+// projectWalk writes down what patches do.
+type projectWalk struct {
+	*TrustReport
+	// Aliases may show what was seen again.
+	rowsSeen map[*compose.List]bool
+	seen     map[compose.Value]bool // by the search for expressions
+}
+
+func (w projectWalk) patch(patch compose.Patch) {
+	w.expressions(patch.Map)
 	id, _ := patch.Map.Get("id")
-	insert, _ := patch.Map.Get("insert")
-	if compose.Truthy(insert) {
-		group := ""
-		if compose.Truthy(id) {
-			group = compose.IDText(id)
-		}
-		t.addRows(insert, group)
+	text := ""
+	if compose.Truthy(id) {
+		text = compose.IDText(id)
+	}
+	if insert, _ := patch.Map.Get("insert"); compose.Truthy(insert) {
+		w.rows(insert, text)
 		return
 	}
-	edit := ProjectEdit{Keys: []string{}, Line: patch.Line}
-	if id != nil {
-		edit.ID = compose.IDText(id)
-	}
+	edit := ProjectEdit{ID: text, Keys: []string{}, Line: patch.Line}
 	for key := range patch.Map.All() {
 		if key != "id" && key != "name" && key != "insert" {
 			edit.Keys = append(edit.Keys, key)
 		}
 	}
-	t.Overrides = append(t.Overrides, edit)
+	w.Overrides = append(w.Overrides, edit)
+	// What is in a config may be rows as well.
+	config, _ := patch.Map.Get("config")
+	w.rows(config, text)
 }
 
-func (t *TrustReport) addRows(rows compose.Value, group string) {
-	list, ok := rows.(*compose.List)
-	if !ok {
+// rows notes the rows in what is inserted, or in a config: whatever has a name
+// may run, whether or not patches find it.
+func (w projectWalk) rows(v compose.Value, group string) {
+	list, ok := v.(*compose.List)
+	if !ok || w.rowsSeen[list] {
 		return
 	}
+	w.rowsSeen[list] = true
 	for _, item := range list.Items {
 		entry, ok := item.(*compose.Map)
 		if !ok {
@@ -126,9 +142,34 @@ func (t *TrustReport) addRows(rows compose.Value, group string) {
 		if id := row.ID(); id != nil {
 			r.ID = compose.IDText(id)
 		}
-		t.Inserts = append(t.Inserts, r)
-		// What is in a list may run whether or not patches find it.
-		t.addRows(row.Config(), r.ID)
+		if r.Plugin == "" {
+			continue
+		}
+		w.Inserts = append(w.Inserts, r)
+		w.rows(row.Config(), r.ID)
+	}
+}
+
+func (w projectWalk) expressions(v compose.Value) {
+	switch v := v.(type) {
+	case compose.Expr:
+		if !slices.Contains(w.Expressions, v.Text) {
+			w.Expressions = append(w.Expressions, v.Text)
+		}
+	case *compose.List:
+		if !w.seen[v] {
+			w.seen[v] = true
+			for _, item := range v.Items {
+				w.expressions(item)
+			}
+		}
+	case *compose.Map:
+		if !w.seen[v] {
+			w.seen[v] = true
+			for _, item := range v.All() {
+				w.expressions(item)
+			}
+		}
 	}
 }
 
