@@ -50,6 +50,9 @@ func (i *inspection) hosts() {
 		case 1:
 			continue // the profile's own dependency
 		default:
+			if IsHost(chain[0]) && !i.isBundle(chain[0]) {
+				continue // it goes with the one that is told of
+			}
 			f.Message += fmt.Sprintf("; %s brings it (%s)", chain[0], strings.Join(chain, " → "))
 			f.Remedy = fmt.Sprintf("%s should have it under peerDependencies; %s takes both out", chain[len(chain)-2], i.command("remove", chain[0]))
 		}

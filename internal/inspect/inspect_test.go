@@ -186,7 +186,7 @@ func TestProfile(t *testing.T) {
 			launcher, tools,
 			manifestOf(`"a": "1.0.0", "cordis": "^4.0.0", "listed": "*"`, `"@deepseek-ai/dsh-tui"`),
 			pkg("P/node_modules/a", "1.0.0", `"dependencies": {"b": "*"}`), pkg("P/node_modules/b", "1.0.0", `"dependencies": {"@deepseek-ai/dsh-tools": "*", "@deepseek-ai/schemastery": "*"}`),
-			pkg("P/node_modules/cordis", "4.0.1", ""), pkg("P/node_modules/b/node_modules/@deepseek-ai/dsh-tools", "0.1.0-rc.6", ""),
+			pkg("P/node_modules/cordis", "4.0.1", `"dependencies": {"@deepseek-ai/cordis-util": "*"}`), pkg("P/node_modules/@deepseek-ai/cordis-util", "4.0.1", ""), pkg("P/node_modules/b/node_modules/@deepseek-ai/dsh-tools", "0.1.0-rc.6", ""),
 			pkg("P/node_modules/@deepseek-ai/schemastery", "3.0.0", ""), pkg("P/node_modules/@deepseek-ai/dsh-tui", "1.0.0", `"dsh": {"bundle": {"patch": "p.yml"}}`),
 			"P/node_modules/@deepseek-ai/dsh-tui/p.yml: []",
 			pkg("P/node_modules/@deepseek-ai/dsh-left", "0.1.7", ""),
