@@ -44,7 +44,13 @@ func (e *RefusedError) Class() fault.Class { return fault.Composition }
 
 // Hint is the way to do it all the same.
 func (e *RefusedError) Hint() string {
-	return "take one of the two out first, or give this a profile of its own; to go on all the same: " + e.Forced
+	forced := "to go on all the same: " + e.Forced
+	for _, f := range e.Findings {
+		if f.Code != check.DuplicateID {
+			return forced
+		}
+	}
+	return "take one of the two out first, or use a profile of its own; " + forced
 }
 
 // verify composes a profile as it is and as a change would leave it. What the
