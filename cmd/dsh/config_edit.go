@@ -68,6 +68,13 @@ func (c *configRun) args(n int, form string) ([]string, error) {
 }
 
 func (r *runner) configSet(c *configRun) error {
+	if c.cli.NArg() == 1 {
+		// The form of --set.
+		if target, value, err := compose.CutAssignment(c.cli.Args().First()); err == nil {
+			return fault.WithHint(fault.Errorf(fault.Other, "config set takes the place and the value as two words"),
+				"dsh config set --profile %s %s", fault.ShellWord(c.layers.Name.String()), fault.ShellWords(target, value))
+		}
+	}
 	args, err := c.args(2, "a place and its value: ROW.KEY VALUE, with quotes around a value that has spaces")
 	if err != nil {
 		return err

@@ -299,9 +299,9 @@ func (r *rowText) settable() (string, error) {
 	case key == "insert":
 		return "", fault.WithHint(fault.Errorf(fault.Composition, "%s:insert cannot be set: insert adds rows and is no key of a row", id),
 			"write the rows into %s", r.src.File)
-	case !slices.Contains(switchableKeys, key):
-		err := fault.Errorf(fault.Composition, "rows have no key %s; they have %s", key, strings.Join(switchableKeys, ", "))
-		if meant := compose.Closest(key, switchableKeys); meant != "" {
+	case !slices.Contains(settableKeys, key):
+		err := fault.Errorf(fault.Composition, "rows have no key %s; they have %s", key, strings.Join(settableKeys, ", "))
+		if meant := compose.Closest(key, settableKeys); meant != "" {
 			return "", fault.WithHint(err, "did you mean %s:%s?", id, meant)
 		}
 		return "", fault.WithHint(err, "a key of the config is written behind a dot: %s", fault.ShellWord(compose.Target{ID: id, Path: []string{key}}.String()))
@@ -310,8 +310,8 @@ func (r *rowText) settable() (string, error) {
 	}
 }
 
-// switchableKeys are the keys of a row that an override may set.
-var switchableKeys = []string{"config", "disabled", "group", "inject", "intercept", "isolate"}
+// settableKeys are the keys of a row that an override may set.
+var settableKeys = []string{"config", "disabled", "group", "inject", "intercept", "isolate"}
 
 // isGroup says whether the config of the row is rows.
 func (r *rowText) isGroup() bool {

@@ -301,7 +301,7 @@ func (e Env) holdsUserHome(dir string) bool {
 func (e Env) editedProject() (trust.Project, error) {
 	project, found, err := trust.FindProject(e.Dir, e.userHome(), e.Home.Dir())
 	if err != nil || found {
-		return project, err
+		return project, errors.Join(err, checkInside(project))
 	}
 	looked, end := e.searched(e.Dir)
 	if len(looked) == 0 {
@@ -316,7 +316,24 @@ func (e Env) editedProject() (trust.Project, error) {
 		return project, fault.WithHint(fault.Errorf(fault.Other, "%s cannot be a project: its .dsh is the home of dsh", dir),
 			"the layer for all profiles is changed with --home")
 	}
-	return trust.Project{Dir: dir, Patch: projectPatch(dir)}, nil
+	project = trust.Project{Dir: dir, Patch: projectPatch(dir)}
+	return project, checkInside(project)
+}
+
+// checkInside refuses a patch that links lead out of its project, for an edit
+// of a stranger's project must not change another file.
+func checkInside(project trust.Project) error {
+	for _, path := range []string{filepath.Dir(project.Patch), project.Patch} {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue // there is nothing to lead anywhere
+		}
+		if rel, err := filepath.Rel(project.Dir, real); err != nil || !filepath.IsLocal(rel) {
+			return fault.WithHint(fault.Errorf(fault.Policy, "%s leads out of its project, to %s", path, real),
+				"edit that file itself if you mean it")
+		}
+	}
+	return nil
 }
 
 func sameFile(a, b string) bool {
