@@ -326,7 +326,10 @@ func checkInside(project trust.Project) error {
 	for _, path := range []string{filepath.Dir(project.Patch), project.Patch} {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			continue // there is nothing to lead anywhere
+			if real, err = os.Readlink(path); err != nil {
+				continue // it is no link, and an error that matters comes again
+			}
+			// A link to nothing would be written to as well.
 		}
 		if rel, err := filepath.Rel(project.Dir, real); err != nil || !filepath.IsLocal(rel) {
 			return fault.WithHint(fault.Errorf(fault.Policy, "%s leads out of its project, to %s", path, real),
