@@ -290,3 +290,27 @@ func TestRowAccessors(t *testing.T) {
 		t.Errorf("position %d:%d", line, column)
 	}
 }
+
+func TestFilePathIsTheWayBack(t *testing.T) {
+	for _, c := range []struct{ dir, name, file string }{
+		{"/d", "./a b.js", "/d/a b.js"},
+		{"/d", "/x/%41#?.js", "/x/%41#?.js"},
+		{"/d", "../ü.js", "/ü.js"},
+		{`C:\d`, `.\a b.js`, `C:\d\a b.js`},
+		{`C:\d`, `D:/x.js`, `D:\x.js`},
+		{`\\host\share\d`, `.\x.js`, `\\host\share\d\x.js`},
+	} {
+		address, ok := fileURL(c.dir, c.name)
+		if !ok {
+			t.Errorf("%s: %q is no path", c.dir, c.name)
+		}
+		if got, ok := FilePath(address); !ok || got != c.file {
+			t.Errorf("%s: %q, %v; want %q", address, got, ok, c.file)
+		}
+	}
+	for _, no := range []string{"", "x", "/x", "http://a/b", "file:x", "cordis:group", "%zz"} {
+		if got, ok := FilePath(no); ok {
+			t.Errorf("%q stands for %q", no, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"net/url"
 	"path"
 	"strings"
 )
@@ -30,6 +31,24 @@ func fileURL(dir, name string) (string, bool) {
 		return "file://" + escapePath(cleanPath(name)), true
 	default:
 		return "", false
+	}
+}
+
+// FilePath is the path that a file URL stands for; ok is false for what is no
+// file URL. Its form is that of the system whose path the URL names.
+func FilePath(address string) (file string, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "file" || u.Opaque != "" {
+		return "", false
+	}
+	backslashed := strings.ReplaceAll(u.Path, "/", `\`)
+	switch {
+	case u.Host != "" && u.Host != "localhost":
+		return `\\` + u.Host + backslashed, true
+	case u.Path != "" && isDrive(u.Path[1:]):
+		return backslashed[1:], true
+	default:
+		return u.Path, true
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,8 +49,8 @@ func (i *inspection) name(row compose.Row) {
 // an override brought in stay as they are written, and are then relative to the
 // profile.
 func (i *inspection) filePath(name string) (string, bool) {
-	if u, err := url.Parse(name); err == nil && u.Scheme == "file" {
-		return urlPath(u), true
+	if file, ok := compose.FilePath(name); ok {
+		return file, true
 	}
 	if filepath.IsAbs(name) {
 		return name, true
@@ -60,18 +59,6 @@ func (i *inspection) filePath(name string) (string, bool) {
 		return filepath.Join(i.Options.Profile.Dir, filepath.FromSlash(name)), true
 	}
 	return "", false
-}
-
-// urlPath is the path that a file URL stands for.
-func urlPath(u *url.URL) string {
-	path := filepath.FromSlash(u.Path)
-	if u.Host != "" {
-		return `\\` + u.Host + path
-	}
-	if rest := strings.TrimPrefix(path, `\`); filepath.VolumeName(rest) != "" {
-		return rest
-	}
-	return path
 }
 
 // absent says whether nothing is at a path. What cannot be looked at may be

@@ -2,7 +2,6 @@ package stack
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,8 +120,8 @@ func (w *fileWalk) row(row *compose.Map) {
 }
 
 func (w *fileWalk) path(name string) {
-	if u, err := url.Parse(name); err == nil && u.Scheme == "file" {
-		w.files = append(w.files, filePath(u))
+	if file, ok := compose.FilePath(name); ok {
+		w.files = append(w.files, file)
 		return
 	}
 	if filepath.IsAbs(name) {
@@ -132,16 +131,4 @@ func (w *fileWalk) path(name string) {
 	for _, dir := range w.dirs {
 		w.files = append(w.files, filepath.Join(dir, filepath.FromSlash(name)))
 	}
-}
-
-// filePath is the path that a file URL stands for.
-func filePath(u *url.URL) string {
-	path := filepath.FromSlash(u.Path)
-	if u.Host != "" {
-		return `\\` + u.Host + path
-	}
-	if rest := strings.TrimPrefix(path, `\`); filepath.VolumeName(rest) != "" {
-		return rest
-	}
-	return path
 }
