@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,10 +232,11 @@ func (c *Composed) brokenBundle(e stack.Entry) check.Finding {
 		f.Remedy = "take it out of the list: " + out
 		return f
 	}
-	if _, ok := errors.AsType[*stack.PeersError](e.Err); ok {
+	if refused, ok := errors.AsType[*stack.PeersError](e.Err); ok {
 		f.Code, f.Severity, f.Blocks = check.BundleRefused, check.Warning, false
 		f.Message = fmt.Sprintf("%s is left out: %v", e.Label, e.Err)
-		f.Remedy = "update the bundle, or let this pair through in " + filepath.Join(c.Profile.Dir, stack.ExemptionsFile)
+		f.Remedy = "update the bundle, or let this pair through: " + c.pluginCommand("allow-version", refused.Name+"@"+refused.Version,
+			"--dsh-version", refused.Harness.String(), "--accept-risk")
 		return f
 	}
 	if file := missingFile(e); file != "" {

@@ -162,7 +162,7 @@ func (e *edit) row(text []byte, place string) (*rowText, error) {
 		r.doc, _ = v.(*compose.List)
 	}
 	r.tree = e.tree(r.patches, false)
-	if r.target, err = findTarget(r.tree, place); err != nil {
+	if r.target, err = findTarget(r.tree, e.opts.Name, place); err != nil {
 		return nil, e.notBelow(r, place, err)
 	}
 	r.row = r.target.Row
@@ -188,7 +188,7 @@ func (e *edit) notBelow(r *rowText, place string, err error) error {
 		return err
 	}
 	all := e.tree(r.patches, true)
-	target, allErr := findTarget(all, place)
+	target, allErr := findTarget(all, e.opts.Name, place)
 	if allErr != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
+	"dsh/internal/profile"
 )
 
 // set lays the values of --set over the tree, in order.
@@ -37,7 +38,7 @@ func (c *Composed) set(env Env, sets []string, userHome string) error {
 // assignment is the patch for one ROW.KEY=VALUE over the tree as it is. written
 // is what earlier ones wrote.
 func (c *Composed) assignment(src compose.Source, place, value string, written map[string][][]string) (*compose.Map, error) {
-	target, err := findTarget(c.Tree, place)
+	target, err := findTarget(c.Tree, c.Profile.Name, place)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (c *Composed) assignment(src compose.Source, place, value string, written m
 }
 
 // findTarget is the place that text names, in a row that is there.
-func findTarget(tree *compose.Tree, text string) (compose.Target, error) {
+func findTarget(tree *compose.Tree, name profile.Name, text string) (compose.Target, error) {
 	target, err := compose.ParseTarget(text, tree.FindText)
 	if err != nil {
 		return target, err
@@ -89,7 +90,7 @@ func findTarget(tree *compose.Tree, text string) (compose.Target, error) {
 		if meant := compose.Closest(target.ID, tree.IDs()); meant != "" {
 			return target, fault.WithHint(err, "did you mean %s?", meant)
 		}
-		return target, fault.WithHint(err, "dsh config explain lists the rows")
+		return target, fault.WithHint(err, "dsh config explain --profile %s lists the rows", fault.ShellWord(name.String()))
 	}
 	return target, nil
 }

@@ -31,7 +31,14 @@ func (e *editor) delete(at Path) error {
 func (e *editor) deleteLines(n *node, i int) {
 	en := n.entries[i]
 	if isBlank(e.text[lineStart(e.text, en.start):en.start]) {
-		e.apply(e.lines(e.above(en.start, i == 0 && n == e.doc.root), en.end))
+		gone := e.lines(e.above(en.start, i == 0 && n == e.doc.root), en.end)
+		if n == e.doc.root && !e.careful && e.blankLine(gone.end) {
+			// Of the blank lines around a patch one goes with it.
+			if above := lineStart(e.text, max(gone.start-1, 0)); above < gone.start && above >= e.doc.start && isBlank(e.text[above:gone.start]) {
+				gone.start = above
+			}
+		}
+		e.apply(gone)
 		return
 	}
 	// It stands behind the dash of an item, and the next one must follow that.
@@ -42,6 +49,11 @@ func (e *editor) deleteLines(n *node, i int) {
 		return
 	}
 	e.apply(splice{len(bytes.TrimRight(e.text[:en.start], " \t")), end, ""})
+}
+
+// blankLine says whether a blank line, or nothing, begins at a place.
+func (e *editor) blankLine(at int) bool {
+	return at >= len(e.text) || isBlank(e.text[at:lineEnd(e.text, at)])
 }
 
 // drop takes one of several entries out, and leaves all comments.
