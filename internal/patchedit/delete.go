@@ -34,7 +34,8 @@ func (e *editor) deleteLines(n *node, i int) {
 		gone := e.lines(e.above(en.start, i == 0 && n == e.doc.root), en.end)
 		if n == e.doc.root && !e.careful && e.blankLine(gone.end) {
 			// Of the blank lines around a patch one goes with it.
-			if above := lineStart(e.text, max(gone.start-1, 0)); above < gone.start && above >= e.doc.start && isBlank(e.text[above:gone.start]) {
+			before := bytes.TrimSuffix(bytes.TrimSuffix(e.text[:gone.start], []byte("\n")), []byte("\r"))
+			if above := lineStart(e.text, len(before)); above >= e.doc.start && isBlank(e.text[above:gone.start]) {
 				gone.start = above
 			}
 		}
