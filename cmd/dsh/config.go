@@ -82,7 +82,7 @@ func (r *runner) configRun(c *cli.Context) (*configRun, error) {
 	}
 	run := &configRun{runner: r, cli: c, ctx: c.Context, env: env}
 	run.layers = action.Layers{Name: name, Sets: c.StringSlice("set")}
-	run.layers.Patches, err = r.overlays(env.Dir, c.StringSlice("patch"))
+	run.layers.Patches, err = r.overlays(c.Context, env.Dir, c.StringSlice("patch"))
 	return run, err
 }
 

@@ -52,11 +52,11 @@ func (r *configRun) lint() error {
 		if opts.Stdin != nil {
 			return fault.Errorf(fault.Other, "config lint: standard input can be named only once")
 		}
-		text, err := io.ReadAll(r.stdin)
+		text, err := r.readStdin(r.ctx)
 		if err != nil {
-			return fmt.Errorf("read patches from standard input: %w", err)
+			return err
 		}
-		opts.Stdin = append([]byte{}, text...)
+		opts.Stdin = text
 	}
 	report, err := action.Lint(r.ctx, r.env, opts)
 	if err != nil {

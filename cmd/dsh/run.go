@@ -198,7 +198,7 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 }
 
 // target is the profile that a boot or a dump is about, and its layers.
-func (r *runner) target(l launch.Launch) (action.Env, action.Layers, error) {
+func (r *runner) target(ctx context.Context, l launch.Launch) (action.Env, action.Layers, error) {
 	env, err := r.env(l.Global)
 	if err != nil {
 		return env, action.Layers{}, err
@@ -207,20 +207,20 @@ func (r *runner) target(l launch.Launch) (action.Env, action.Layers, error) {
 	if err != nil {
 		return env, action.Layers{}, err
 	}
-	patches, err := r.overlays(env.Dir, l.Patches)
+	patches, err := r.overlays(ctx, env.Dir, l.Patches)
 	return env, action.Layers{Name: name, Patches: patches, Sets: l.Sets}, err
 }
 
 // overlays are the patches that --patch options name; "-" is standard input.
-func (r *runner) overlays(dir string, names []string) ([]stack.Overlay, error) {
+func (r *runner) overlays(ctx context.Context, dir string, names []string) ([]stack.Overlay, error) {
 	var overlays []stack.Overlay
 	for _, name := range names {
 		if name == "-" {
-			text, err := io.ReadAll(r.stdin)
+			text, err := r.readStdin(ctx)
 			if err != nil {
-				return nil, fmt.Errorf("read patches from standard input: %w", err)
+				return nil, err
 			}
-			overlays = append(overlays, stack.Overlay{Label: "<stdin>", Dir: dir, Text: append([]byte{}, text...)})
+			overlays = append(overlays, stack.Overlay{Label: "<stdin>", Dir: dir, Text: text})
 			continue
 		}
 		file := filepath.Clean(name)
@@ -230,6 +230,26 @@ func (r *runner) overlays(dir string, names []string) ([]stack.Overlay, error) {
 		overlays = append(overlays, stack.Overlay{Label: file, Dir: filepath.Dir(file)})
 	}
 	return overlays, nil
+}
+
+// readStdin is all of standard input, never nil. A read from a terminal or a
+// pipe cannot be taken back, so it is left behind when ctx ends.
+func (r *runner) readStdin(ctx context.Context) ([]byte, error) {
+	text, err := []byte{}, error(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		text, err = io.ReadAll(r.stdin)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return text, nil
 }
 
 // replace does what --from-default-profile asks for, if anything.
@@ -260,7 +280,7 @@ func (r *runner) warnReserved(name profile.Name) {
 }
 
 func (r *runner) boot(ctx context.Context, b launch.Boot) error {
-	env, layers, err := r.target(b.Launch)
+	env, layers, err := r.target(ctx, b.Launch)
 	if err != nil {
 		return err
 	}
@@ -279,7 +299,7 @@ func (r *runner) boot(ctx context.Context, b launch.Boot) error {
 var otherTools = []string{"help", "version", "list", "ls", "add", "install", "i", "remove", "rm", "update", "init", "doctor"}
 
 func (r *runner) dump(ctx context.Context, d launch.Dump) error {
-	env, layers, err := r.target(d.Launch)
+	env, layers, err := r.target(ctx, d.Launch)
 	if err != nil {
 		return err
 	}
