@@ -114,6 +114,7 @@ func layerFindings(c *Composed, opts check.Options) []check.Finding {
 func checkOptions(env Env, composed *Composed, showSecrets bool) check.Options {
 	return check.Options{
 		Profile: composed.Profile.Name.String(), Schema: knownSchemas(env), Rules: composed.Rules, ShowSecrets: showSecrets,
+		Disabled: composed.disabledBundle,
 	}
 }
 

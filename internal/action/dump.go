@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"dsh/internal/compose"
 	"dsh/internal/profile"
@@ -31,6 +32,8 @@ type Composed struct {
 	Tree    *compose.Tree
 	// Rules is where paths stand in the configs of the tree.
 	Rules compose.PathRules
+	// disabled reads the layers of the bundles that are switched off.
+	disabled func() []compose.Layer
 	// Notes are what a person may want to know though nothing is wrong.
 	Notes []string
 	// Notices are lines in the reference launcher's words: skipped bundles
@@ -70,7 +73,7 @@ func composeProfile(env Env, p *profile.Profile, layers Layers, lenient bool) (*
 	if err != nil {
 		userHome = "" // then ~ is an ordinary name
 	}
-	c.Stack, err = stack.Open(stack.Options{
+	err = c.open(stack.Options{
 		Home: env.Home, Profile: p, Installation: env.Installation,
 		Overlays: layers.Patches, BundlesOnly: layers.BundlesOnly, Lenient: lenient,
 		Project: &stack.Project{Dir: env.Dir, Trust: trust.Open(env.trustFile())}, UserHome: userHome,
@@ -86,7 +89,6 @@ func composeProfile(env Env, p *profile.Profile, layers Layers, lenient bool) (*
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%v; %s", untrusted, untrusted.Hint()))
 		}
 	}
-	c.Tree = compose.Apply(c.Stack.Layers, c.Rules)
 	if err := c.set(env, layers.Sets, userHome); err != nil {
 		return nil, err
 	}
@@ -94,6 +96,49 @@ func composeProfile(env Env, p *profile.Profile, layers Layers, lenient bool) (*
 		c.Notices = append(c.Notices, w.String())
 	}
 	return c, nil
+}
+
+// open reads the stack and composes it.
+func (c *Composed) open(opts stack.Options) (err error) {
+	if c.Stack, err = stack.Open(opts); err != nil {
+		return err
+	}
+	c.Tree = compose.Apply(c.Stack.Layers, c.Rules)
+	c.disabled = sync.OnceValue(func() []compose.Layer { return stack.ReadDisabled(opts) })
+	return nil
+}
+
+// disabledBundle is the bundle of a row that is not there because the bundle is
+// switched off, "" if there is none.
+func (c *Composed) disabledBundle(id string) string {
+	for _, layer := range c.disabled() {
+		for _, patch := range layer.Patches {
+			insert, _ := patch.Map.Get("insert")
+			if rows, ok := insert.(*compose.List); ok && hasRow(rows, id, map[*compose.List]bool{}) {
+				return layer.Label
+			}
+		}
+	}
+	return ""
+}
+
+// hasRow says whether rows, or the rows in them, have the id.
+func hasRow(rows *compose.List, id string, seen map[*compose.List]bool) bool {
+	if seen[rows] {
+		return false
+	}
+	seen[rows] = true
+	for _, item := range rows.Items {
+		row, _ := item.(*compose.Map)
+		if v, _ := row.Get("id"); compose.Truthy(v) && compose.IDText(v) == id {
+			return true
+		}
+		config, _ := row.Get("config")
+		if below, ok := config.(*compose.List); ok && hasRow(below, id, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // trustFile is where trusted directories are recorded.

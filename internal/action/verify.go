@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"dsh/internal/check"
-	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/install/registry"
@@ -90,14 +89,13 @@ func problems(env Env, p *profile.Profile, find findPackage) ([]check.Finding, e
 		userHome = ""
 	}
 	c := &Composed{Profile: p, Rules: pathRules(env.Installation)}
-	c.Stack, err = stack.Open(stack.Options{
+	err = c.open(stack.Options{
 		Home: env.Home, Profile: p, Installation: env.Installation,
 		UserHome: userHome, Find: find, Lenient: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.Tree = compose.Apply(c.Stack.Layers, c.Rules)
 	return Findings(env, c), nil
 }
 

@@ -20,6 +20,9 @@ type Options struct {
 	Schema func(plugin string) (schema []byte, known bool)
 	// Rules are the path rules that the tree was composed with; nil has none.
 	Rules compose.PathRules
+	// Disabled is the switched-off bundle that has a row of the id, "" if none
+	// has. Nil knows none.
+	Disabled func(id string) (bundle string)
 	// ShowSecrets shows values that look like secrets.
 	ShowSecrets bool
 }
@@ -106,6 +109,9 @@ const (
 func newChecker(t *compose.Tree, opts Options) *checker {
 	if opts.Schema == nil {
 		opts.Schema = func(string) ([]byte, bool) { return nil, false }
+	}
+	if opts.Disabled == nil {
+		opts.Disabled = func(string) string { return "" }
 	}
 	c := &checker{
 		t: t, opts: opts, room: maxRoom, words: maxWords,
@@ -337,8 +343,10 @@ func (c *checker) command(words ...string) string {
 }
 
 // disable is the command that takes a bundle out.
-func (c *checker) disable(bundle string) string {
-	words := []string{"disable", bundle}
+func (c *checker) disable(bundle string) string { return c.switchBundle("disable", bundle) }
+
+func (c *checker) switchBundle(verb, bundle string) string {
+	words := []string{verb, bundle}
 	if c.t.FindText(bundle) != nil {
 		words = append(words, "--bundle") // a row has this name too
 	}

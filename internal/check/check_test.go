@@ -187,7 +187,7 @@ p:3:7 p error duplicate-id "a" !
   did you mean webserver?
 p:1:3 p error target-missing "nothing-like-it"
   no layer inserts row "nothing-like-it", so the patch is skipped
-  delete the patch, or add the plugin that brings the row
+  dsh config unset nothing-like-it --profile web takes the patch out; or add the plugin that brings the row
 p:2:3 p error name-mismatch "webserver"
   row "webserver" is of plugin x and the patch is for y, so it is skipped
   leave out the name, which renames nothing

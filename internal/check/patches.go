@@ -88,11 +88,21 @@ func (c *checker) missing(n int, f *Finding) {
 		f.Remedy = "write the id as the row has it: - id: " + yamlID(other)
 		return
 	}
+	if bundle := c.opts.Disabled(f.Row); bundle != "" {
+		f.Severity = Warning // in a file of the user's too: it waits for its row
+		f.Message = fmt.Sprintf("row %q is of %s, which is switched off, so the patch is skipped", f.Row, bundle)
+		f.Remedy = c.switchBundle("enable", bundle)
+		return
+	}
 	f.Message = fmt.Sprintf("no layer inserts row %q, so the patch is skipped", f.Row)
 	if meant := c.closest(f.Row, c.knownIDs()); meant != "" {
 		f.Remedy = fmt.Sprintf("did you mean %s?", meant)
-	} else {
-		f.Remedy = "delete the patch, or add the plugin that brings the row"
+		return
+	}
+	f.Remedy = "delete the patch, or add the plugin that brings the row"
+	if kind := c.layer(step).Kind; kind.User() && kind <= compose.ProjectLayer && usable(valueOf(step.Patch.Map, "id")) {
+		unset := c.command(append([]string{"unset", compose.Target{ID: f.Row}.String()}, layerFlag(kind)...)...)
+		f.Remedy = unset + " takes the patch out; or add the plugin that brings the row"
 	}
 }
 

@@ -199,6 +199,25 @@ func (s *Stack) bundles(opts Options, rules compatibility) {
 	}
 }
 
+// ReadDisabled reads the layers of the bundles that are switched off, as they would
+// be. What cannot be read is left out.
+func ReadDisabled(opts Options) []compose.Layer {
+	var layers []compose.Layer
+	for _, listed := range opts.Profile.Manifest.BundlePlaces() {
+		if !listed.Disabled {
+			continue
+		}
+		pkg, _, err := findBundle(opts, listed.Name)
+		if err != nil {
+			continue
+		}
+		if layer, _, err := readBundle(listed.Name, pkg, pkg.Dir, opts.UserHome, compatibility{}); err == nil {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
+}
+
 // add makes an entry a layer.
 func (s *Stack) add(e *Entry, layer compose.Layer) {
 	e.State, e.Layer = Applied, len(s.Layers)
