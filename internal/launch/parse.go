@@ -52,7 +52,7 @@ func (p *parser) parse(args []string) (Command, error) {
 	case !p.profile.given && asksHelp(rest):
 		return Help{}, nil
 	}
-	launch, err := p.launch(bare)
+	launch, err := p.launch(bare, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func asksHelp(args []string) bool {
 }
 
 // launch decides on the profile.
-func (p *parser) launch(bare bool) (Launch, error) {
+func (p *parser) launch(bare bool, rest []string) (Launch, error) {
 	l := Launch{Profile: p.profile.value, FromDefault: p.template, Patches: p.patches, Sets: p.sets, Global: p.global()}
 	switch {
 	case p.profile.given:
@@ -110,6 +110,9 @@ func (p *parser) launch(bare bool) (Launch, error) {
 		l.Profile, l.Implied = p.impliedProfile(), true
 	default:
 		err := usagef("--profile <name> is required")
+		if len(p.patches) > 0 && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			err.Extra = []string{"the name of a profile comes before its options: dsh " + fault.ShellWord(rest[0]) + " …"}
+		}
 		if bare {
 			err.Extra = []string{
 				"  dsh web                     boot the shipped web profile",
@@ -182,6 +185,18 @@ func appArguments(argv, args []string) *UsageError {
 	}
 	err.Extra = []string{hint}
 	return err
+}
+
+// Misplaced is the option of our own that begins the app's arguments, "" if none
+// does. It was probably meant for dsh, and belongs before the profile's name.
+func Misplaced(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	if o, _, _ := findOption(args[0]); o != nil && o.ours {
+		return o.long
+	}
+	return ""
 }
 
 // cutOurs takes the options of our own, with their values, out of args.

@@ -585,3 +585,22 @@ func TestParseErrorKeepsOwnOptions(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestMisplaced(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"task", "--set", "a.b=1"}, ""},
+		{[]string{"--resume"}, ""},
+		{[]string{"--patch", "p.yml"}, ""},
+		{[]string{"--set", "a.b=1"}, "--set"},
+		{[]string{"--set=a.b=1"}, "--set"},
+		{[]string{"--json"}, "--json"},
+	} {
+		if got := Misplaced(tt.args); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
