@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -88,9 +89,14 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 		Profile: opts.Name.String(), Layer: compose.ProfileLayer.String(), Target: name, Bundle: true,
 		Copied: []string{}, Notes: []string{}, Warnings: recovered(ctx, env, opts.Name),
 	}}
-	err := e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) (err error) {
+	err := e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) error {
 		e.report.File = p.Manifest.Path()
-		was, before := p.Manifest.Bytes(), *p
+		// As it stands on disk, for the manifest leaves a byte-order mark out.
+		was, err := os.ReadFile(e.report.File)
+		if err != nil {
+			return err
+		}
+		before := *p
 		if before.Manifest, err = profile.ParseManifest(e.report.File, was); err != nil {
 			return err
 		}
@@ -135,8 +141,8 @@ func (e *edit) noteLayer(before, after *profile.Profile) error {
 	return nil
 }
 
-// layerSize is how many rows a layer inserts at the top or into groups, and how
-// many rows it overrides.
+// layerSize is how many rows a layer inserts, those in groups included, and how
+// many overrides it has.
 func layerSize(tree *compose.Tree, label string) (rows, overrides int) {
 	for _, step := range tree.Steps {
 		if tree.Layers[step.Layer].Label != label {
@@ -144,7 +150,7 @@ func layerSize(tree *compose.Tree, label string) (rows, overrides int) {
 		}
 		switch step.Outcome {
 		case compose.Inserted:
-			rows += len(step.Rows)
+			rows += len(allRows(asInserted(step)))
 		case compose.Overrode:
 			overrides++
 		}
