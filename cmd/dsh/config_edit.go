@@ -105,7 +105,7 @@ func (r *runner) configUnset(c *configRun) error {
 	return c.edited(done, err, func() string {
 		switch {
 		case !done.Changed:
-			return fmt.Sprintf("nothing to do: %s says nothing about %s", done.File, args[0])
+			return fmt.Sprintf("nothing to do: %s says nothing of its own about %s", done.File, args[0])
 		case done.Row:
 			return fmt.Sprintf("%s is not overridden any more in %s", done.Target, done.File)
 		}

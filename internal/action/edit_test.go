@@ -134,7 +134,8 @@ func TestLastRow(t *testing.T) {
 }
 
 // TestEditsCanBeTakenBack switches rows of a shipped profile off and on, and
-// sets and unsets keys of them, in files of several shapes.
+// sets and unsets keys of them and items of their lists, in files of several
+// shapes.
 func TestEditsCanBeTakenBack(t *testing.T) {
 	ctx := context.Background()
 	for _, text := range []string{
@@ -144,35 +145,40 @@ func TestEditsCanBeTakenBack(t *testing.T) {
 		"-   id: other\r\n    inject: [a]\r\n",
 	} {
 		env, opts, file := editWorld(t, text)
+		type edit struct {
+			name     string
+			do, back func() (*Edit, error)
+		}
+		var edits []edit
 		for _, id := range []string{"hmr", "scope", "webserver"} {
-			for _, step := range []struct {
-				name string
-				do   func() (*Edit, error)
-				back func() (*Edit, error)
-			}{
-				{"disable",
-					func() (*Edit, error) { return Switch(ctx, env, SwitchOptions{EditOptions: opts}, id) },
-					func() (*Edit, error) { return Switch(ctx, env, SwitchOptions{EditOptions: opts, On: true}, id) }},
-				{"set",
-					func() (*Edit, error) { return Set(ctx, env, opts, id+".new.key", "[1, a]") },
-					func() (*Edit, error) { return Unset(ctx, env, opts, id+".new.key") }},
-			} {
-				if _, err := step.do(); err != nil {
-					t.Fatalf("%s %s: %v", step.name, id, err)
-				}
-				once := read(t, file)
-				if done, err := step.do(); err != nil || done.Changed {
-					t.Errorf("%s %s twice: %+v, %v", step.name, id, done, err)
-				}
-				if once == text {
-					t.Errorf("%s %s wrote nothing", step.name, id)
-				}
-				if _, err := step.back(); err != nil {
-					t.Fatalf("%s %s back: %v", step.name, id, err)
-				}
-				if diff := cmp.Diff(text, read(t, file)); diff != "" {
-					t.Fatalf("%s %s and back, over\n%s\n%s", step.name, id, once, diff)
-				}
+			edits = append(edits, edit{"disable " + id,
+				func() (*Edit, error) { return Switch(ctx, env, SwitchOptions{EditOptions: opts}, id) },
+				func() (*Edit, error) { return Switch(ctx, env, SwitchOptions{EditOptions: opts, On: true}, id) }})
+		}
+		for _, place := range []string{
+			"hmr.new.key", "hmr.new.0", "scope.new.key", "scope.new.0", "scope.deny", "scope.deny.0", "scope.deny.2", "scope.deny.1.access",
+			"scope.allow.0.access", "webserver.port", "webserver.new",
+		} {
+			edits = append(edits, edit{"set " + place,
+				func() (*Edit, error) { return Set(ctx, env, opts, place, "[1, a]") },
+				func() (*Edit, error) { return Unset(ctx, env, opts, place) }})
+		}
+		for _, e := range edits {
+			if _, err := e.do(); err != nil {
+				t.Fatalf("%s: %v", e.name, err)
+			}
+			once := read(t, file)
+			if done, err := e.do(); err != nil || done.Changed {
+				t.Errorf("%s twice: %+v, %v", e.name, done, err)
+			}
+			if once == text {
+				t.Errorf("%s wrote nothing", e.name)
+			}
+			if _, err := e.back(); err != nil {
+				t.Fatalf("%s back: %v", e.name, err)
+			}
+			if diff := cmp.Diff(text, read(t, file)); diff != "" {
+				t.Fatalf("%s and back, over\n%s\n%s", e.name, once, diff)
 			}
 		}
 	}

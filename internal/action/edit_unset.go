@@ -191,17 +191,37 @@ func (r *rowText) unsetKey(path []string) ([]byte, error) {
 	if !said && !counts {
 		return r.text, nil
 	}
-	copied := uncopied(patchedit.CopiedKeys(r.text, place), path, config)
+	copied := patchedit.CopiedKeys(r.text, place)
+	there, _ := at(config, path)
+	if said && counts && compose.Equal(there, v) && allCopied(there, v, path, copied) {
+		return r.text, nil // what the layers below say counts already
+	}
+	copied = uncopied(copied, path, config)
 	changed, _, err := compose.Restate(config, path, v, !counts)
 	if err != nil {
 		return nil, fault.WithClass(fault.Composition, err)
 	}
+	kept := path // what is copied
 	if counts {
 		copied = append(copied, path)
 	} else {
 		changed, copied = prune(changed, lower, path), unmoved(copied, config, path)
 	}
-	if allCopied(changed, nil, copied) {
+	for n := len(path) - 1; n > 0; n-- {
+		whole, _ := at(changed, path[:n])
+		below, has := at(lower, path[:n])
+		if !has || !allCopied(whole, below, path[:n], copied) {
+			break
+		}
+		// Nothing of it is the user's any more, so that all of it follows.
+		if changed, _, err = compose.Restate(changed, path[:n], below, false); err != nil {
+			return nil, fault.WithClass(fault.Composition, err)
+		}
+		kept = path[:n]
+		copied = append(slices.DeleteFunc(copied, func(key []string) bool { return hasPrefix(key, kept) }), kept)
+		counts = true
+	}
+	if allCopied(changed, lower, nil, copied) {
 		return r.deleteKey(r.text, step, "config")
 	}
 	edited, err := patchedit.Set(r.src, r.text, place, changed)
@@ -209,7 +229,7 @@ func (r *rowText) unsetKey(path []string) ([]byte, error) {
 		return nil, err
 	}
 	if counts {
-		r.report.Copied = append(r.report.Copied, compose.PathText(path))
+		r.report.Copied = append(r.report.Copied, compose.PathText(kept))
 	}
 	return r.mark(edited, place, changed, copied)
 }
@@ -224,13 +244,12 @@ func replaced(step *compose.Step, key string) compose.Value {
 	return nil
 }
 
-// prune takes out the mappings on the way to a path that are empty now and that
-// the layers below do not have.
+// prune takes out the mappings and lists on the way to a path that are empty
+// now and that the layers below do not have.
 func prune(config, lower compose.Value, path []string) compose.Value {
 	for n := len(path) - 1; n > 0; n-- {
 		v, _ := at(config, path[:n])
-		m, ok := v.(*compose.Map)
-		if _, below := at(lower, path[:n]); !ok || m.Len() > 0 || below {
+		if _, below := at(lower, path[:n]); !isEmpty(v) || below {
 			break
 		}
 		config, _, _ = compose.Restate(config, path[:n], nil, true) // what is there can be taken out
@@ -238,14 +257,33 @@ func prune(config, lower compose.Value, path []string) compose.Value {
 	return config
 }
 
+// isEmpty says whether v is a mapping or a list that holds nothing.
+func isEmpty(v compose.Value) bool {
+	switch v := v.(type) {
+	case *compose.Map:
+		return v.Len() == 0
+	case *compose.List:
+		return len(v.Items) == 0
+	default:
+		return false
+	}
+}
+
 // unmoved is the copied keys but for the items of a list that moved because the
 // one at path is gone: what the layers below have there is something else.
 func unmoved(copied [][]string, config compose.Value, path []string) [][]string {
-	list := path[:len(path)-1]
+	list, gone := path[:len(path)-1], path[len(path)-1]
 	if v, _ := at(config, list); !isList(v) {
 		return copied
 	}
-	return slices.DeleteFunc(copied, func(key []string) bool { return len(key) > len(list) && hasPrefix(key, list) })
+	first, _ := strconv.Atoi(gone) // it was found, so it is an index
+	return slices.DeleteFunc(copied, func(key []string) bool {
+		if len(key) <= len(list) || !hasPrefix(key, list) {
+			return false
+		}
+		i, err := strconv.Atoi(key[len(list)])
+		return err != nil || i >= first
+	})
 }
 
 func isList(v compose.Value) bool {
@@ -253,26 +291,35 @@ func isList(v compose.Value) bool {
 	return ok
 }
 
-// allCopied says whether everything in a config is copied.
-func allCopied(v compose.Value, path []string, copied [][]string) bool {
+// allCopied says whether everything in a config, or in the part of it at a path,
+// is copied. lower is what the layers below have there: what is empty holds
+// nothing that could be marked.
+func allCopied(v, lower compose.Value, path []string, copied [][]string) bool {
 	if slices.ContainsFunc(copied, func(key []string) bool { return hasPrefix(path, key) }) {
 		return true
+	}
+	if isEmpty(v) {
+		return compose.Equal(v, lower)
+	}
+	inside := func(key string, item compose.Value) bool {
+		below, _ := at(lower, []string{key})
+		return allCopied(item, below, append(slices.Clip(path), key), copied)
 	}
 	switch v := v.(type) {
 	case *compose.Map:
 		for key, item := range v.All() {
-			if !allCopied(item, below(path, key), copied) {
+			if !inside(key, item) {
 				return false
 			}
 		}
 		return true
 	case *compose.List:
 		for i, item := range v.Items {
-			if !allCopied(item, below(path, strconv.Itoa(i)), copied) {
+			if !inside(strconv.Itoa(i), item) {
 				return false
 			}
 		}
-		return len(v.Items) > 0
+		return true
 	default:
 		return false
 	}
