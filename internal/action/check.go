@@ -79,10 +79,7 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 	rules := checkOptions(env, composed, opts.ShowSecrets)
 	findings := layerFindings(composed, rules)
 	findings = append(findings, manifestFindings(composed)...)
-	findings = append(findings, inspect.Profile(inspect.Options{
-		Profile: p, Stack: composed.Stack, Tree: composed.Tree, Installation: env.Installation, Rules: composed.Rules,
-		BuiltIn: builtIn(env),
-	})...)
+	findings = append(findings, inspected(env, composed)...)
 	report := &CheckReport{
 		Profile: layers.Name.String(), Layers: len(composed.Stack.Layers),
 		Findings: sortByStack(composed.Stack, findings), Warnings: warnings,
@@ -92,6 +89,13 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 	}
 	report.Counts = count(report.Findings)
 	return report, nil
+}
+
+// inspected is what a composed profile lacks on the disk or has too much there.
+func inspected(env Env, c *Composed) []check.Finding {
+	return inspect.Profile(inspect.Options{
+		Profile: c.Profile, Stack: c.Stack, Tree: c.Tree, Installation: env.Installation, Rules: c.Rules, BuiltIn: builtIn(env),
+	})
 }
 
 // Findings is what is wrong with a composed profile, the disk left aside: what

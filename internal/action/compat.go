@@ -173,10 +173,7 @@ func identityIn(s *stack.Stack, f check.Finding) string {
 
 // unresolved are the rows whose plugins are not there.
 func unresolved(env Env, c *Composed) []check.Finding {
-	found := inspect.Profile(inspect.Options{
-		Profile: c.Profile, Stack: c.Stack, Tree: c.Tree, Installation: env.Installation, Rules: c.Rules, BuiltIn: builtIn(env),
-	})
-	return slices.DeleteFunc(found, func(f check.Finding) bool {
+	return slices.DeleteFunc(inspected(env, c), func(f check.Finding) bool {
 		return f.Code != inspect.RowUnresolved && f.Code != inspect.RowNoEntry
 	})
 }

@@ -141,9 +141,11 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	before := onDisk(env, p)
 	if err := tx.Commit(); err != nil {
 		return nil, err
 	}
+	problems = append(problems, addedOnDisk(before, onDisk(env, &after))...)
 	return &Report{
 		Profile:  opts.Name.String(),
 		Dir:      p.Dir,

@@ -55,7 +55,9 @@ func (e *RefusedError) Hint() string {
 // verify composes a profile as it is and as a change would leave it. What the
 // change adds and stops the profile from composing or mounting is an error,
 // unless force goes on; what else it adds are warnings. Only what a start of
-// the profile anywhere reads is looked at: no project and no overlays.
+// the profile anywhere reads is looked at: no project and no overlays. What
+// plugins find on the disk never refuses a change, and is looked at on the real
+// disk when the change is made, see [addedOnDisk].
 //
 // was and will say where packages are before and after; nil is where they are
 // now.
@@ -80,23 +82,45 @@ func verify(env Env, before, after *profile.Profile, was, will findPackage, forc
 	return warnings, nil
 }
 
+// onDisk is what rows of a profile name that is not on the disk, and what is on
+// it too much. A profile that cannot be composed has none of either.
+func onDisk(env Env, p *profile.Profile) []check.Finding {
+	c, err := withoutProject(env, p, nil)
+	if err != nil {
+		return nil
+	}
+	return sortByStack(c.Stack, inspected(env, c))
+}
+
+// addedOnDisk is warnings about what after has and before has not.
+func addedOnDisk(before, after []check.Finding) (warnings []string) {
+	_, added := addedProblems(before, after)
+	for _, f := range added {
+		if f.Severity > check.Info {
+			warnings = append(warnings, warningOf(f))
+		}
+	}
+	return warnings
+}
+
 type findPackage func(name string) (installation.Package, bool, error)
 
 // problems is what is wrong with the layers of a profile.
 func problems(env Env, p *profile.Profile, find findPackage) ([]check.Finding, error) {
-	userHome, err := profile.UserHome(env.Getenv)
-	if err != nil {
-		userHome = ""
-	}
-	c := &Composed{Profile: p, Rules: pathRules(env.Installation)}
-	err = c.open(stack.Options{
-		Home: env.Home, Profile: p, Installation: env.Installation,
-		UserHome: userHome, Find: find, Lenient: true,
-	})
+	c, err := withoutProject(env, p, find)
 	if err != nil {
 		return nil, err
 	}
 	return Findings(env, c), nil
+}
+
+// withoutProject composes what every start of a profile reads, wherever it is.
+func withoutProject(env Env, p *profile.Profile, find findPackage) (*Composed, error) {
+	c := &Composed{Profile: p, Rules: pathRules(env.Installation)}
+	return c, c.open(stack.Options{
+		Home: env.Home, Profile: p, Installation: env.Installation,
+		UserHome: env.userHome(), Find: find, Lenient: true,
+	})
 }
 
 // addedProblems is the findings of after that before does not have, in two
