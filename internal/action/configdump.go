@@ -9,7 +9,6 @@ import (
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
-	"dsh/internal/profile"
 )
 
 // ConfigDump is a composed profile, or a part of it.
@@ -49,7 +48,7 @@ func DumpConfig(ctx context.Context, env Env, layers Layers, target string, show
 	}
 	show := shown{showSecrets}
 	if target != "" {
-		return d, d.one(c.Tree, layers.Name, target, show)
+		return d, d.one(c, target, show)
 	}
 	for _, row := range c.Tree.Rows {
 		d.Rows = append(d.Rows, DumpedRow{row.Origin, append([]string{}, row.PatchedBy...), Shown{show.value(rowValue(row))}})
@@ -118,8 +117,8 @@ func (r DumpedRow) label() string {
 }
 
 // one makes the dump that of one row, or of what is at a key of it.
-func (d *ConfigDump) one(tree *compose.Tree, name profile.Name, text string, show shown) error {
-	h := newHistory(tree)
+func (d *ConfigDump) one(c *Composed, text string, show shown) error {
+	h := newHistory(c.Tree)
 	places := h.places()
 	target, err := compose.ParseTarget(text, places.find)
 	if err != nil {
@@ -127,7 +126,7 @@ func (d *ConfigDump) one(tree *compose.Tree, name profile.Name, text string, sho
 	}
 	found := places.of(target)
 	if target.Row == nil || found[len(found)-1].path == "" {
-		return unknownRow(name, target.ID, places.ids(), h.skipped(target.ID))
+		return c.unknownRow(target.ID, places.ids(), h.skipped(target.ID))
 	}
 	// Of several rows with one id it is the one that patches find.
 	i := slices.IndexFunc(found, func(p place) bool { return p.row.Entry == target.Row })
@@ -153,7 +152,7 @@ func (d *ConfigDump) one(tree *compose.Tree, name profile.Name, text string, sho
 	}
 	if !ok {
 		err := fault.Errorf(fault.Composition, "no layer gives row %s a %s", target.ID, compose.PathText(append([]string{key}, path...)))
-		return fault.WithHint(err, "%s", fault.ShellWords("dsh", "config", "explain", "--profile", name.String(), target.String()))
+		return fault.WithHint(err, "%s", c.configCommand("explain", target.String()))
 	}
 	v, _ := at(show.value(full, key), path)
 	d.Rows, d.Value = nil, &Shown{v}

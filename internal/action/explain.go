@@ -10,7 +10,6 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/compose/jsexpr"
 	"dsh/internal/fault"
-	"dsh/internal/profile"
 )
 
 // RowList is the rows of a composed profile and the layers they come from.
@@ -209,7 +208,7 @@ func Explain(ctx context.Context, env Env, layers Layers, text string, showSecre
 	e := &explainer{history: h, env: env, shown: shown{showSecrets}}
 	skipped := h.skipped(target.ID)
 	if target.Row == nil {
-		return nil, unknownRow(layers.Name, target.ID, places.ids(), skipped)
+		return nil, c.unknownRow(target.ID, places.ids(), skipped)
 	}
 	if target.RowKey != "" {
 		e.path = append([]string{target.RowKey}, target.Path...)
@@ -229,18 +228,43 @@ func Explain(ctx context.Context, env Env, layers Layers, text string, showSecre
 	return x, nil
 }
 
-// unknownRow is that no layer inserts a row, and the patches that wanted it.
-func unknownRow(name profile.Name, id string, ids []string, skipped []SkippedPatch) error {
+// unknownRow is that no layer inserts a row: what was left out, which patches
+// wanted the row, and what may have been meant.
+func (c *Composed) unknownRow(id string, ids []string, skipped []SkippedPatch) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "there is no row %q", id)
+	bundle := c.disabledBundle(id)
+	if bundle != "" {
+		fmt.Fprintf(&b, ": it is of %s, which is switched off", bundle)
+	}
 	for _, s := range skipped {
 		fmt.Fprintf(&b, "\n  the %s patch at %s wanted it", s.Kind, s.Place())
 	}
+	for _, w := range slices.Concat(c.Warnings, c.leftOut()) {
+		fmt.Fprintf(&b, "\n  %s", w)
+	}
 	err := fault.Errorf(fault.Composition, "%s", b.String())
+	if bundle != "" {
+		return fault.WithHint(err, "%s", c.configCommand("enable", bundle))
+	}
+	if name := c.bundleCalled(id); name != "" {
+		return fault.WithHint(err, "%s is a bundle, and %s tells what it does", name, c.configCommand("layers"))
+	}
 	if meant := compose.Closest(id, ids); meant != "" {
 		return fault.WithHint(err, "did you mean %s?", meant)
 	}
-	return fault.WithHint(err, "%s lists the rows", fault.ShellWords("dsh", "config", "explain", "--profile", name.String()))
+	return fault.WithHint(err, "%s lists the rows", c.configCommand("explain"))
+}
+
+// bundleCalled is the bundle of the profile that a word names, whatever its
+// case.
+func (c *Composed) bundleCalled(word string) string {
+	for _, name := range bundleNames(c.Profile.Manifest) {
+		if strings.EqualFold(name, word) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Place is file:line:column, as far as it is known.
