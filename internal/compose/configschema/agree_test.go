@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"dsh/bundles"
@@ -20,8 +19,8 @@ import (
 // judge is the validator that ours must agree with, nil if it refuses the
 // schema.
 func judge(schema string) *jsonschema.Schema {
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
-	if err != nil {
+	var doc any // not by the judge's own reader, which keeps digits that no config can have
+	if json.Unmarshal([]byte(schema), &doc) != nil {
 		return nil
 	}
 	c := jsonschema.NewCompiler()
@@ -55,8 +54,8 @@ func plain(v compose.Value) any {
 
 // verdictOn is what a schema says of a config.
 func verdictOn(s *Schema, config compose.Value) fit {
-	c := checking{Schema: s}
-	return c.check(s.doc, config, nil, nil).fit
+	c := &checking{}
+	return c.check(s, c.plain(config), nil).fit
 }
 
 // agree holds our verdict on a config against the judge's.
@@ -166,19 +165,15 @@ var keywordSchemas = []string{
 	`true`, `false`, `{}`,
 	`{"type": "null"}`, `{"type": "boolean"}`, `{"type": "number"}`, `{"type": "integer"}`, `{"type": "string"}`, `{"type": "array"}`, `{"type": "object"}`,
 	`{"type": ["integer", "string"]}`, `{"type": ["object", "null", "number"]}`,
-	`{"enum": [1, "a", null]}`, `{"enum": [[1, 2], {"b": 2, "a": 1}, 1.50]}`, `{"enum": []}`, `{"enum": [true, "1", 0.0]}`,
+	`{"enum": [1, "a", null]}`, `{"enum": [[1, 2], {"b": 2, "a": 1}, 1.50]}`, `{"enum": [true, "1", 0.0]}`,
 	`{"const": 1}`, `{"const": 1.0}`, `{"const": "a"}`, `{"const": null}`, `{"const": [1, "1"]}`, `{"const": {"a": {"a": 1}}}`, `{"const": false}`, `{"const": 0}`, `{"const": 1e300}`,
 	`{"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}`, `{"properties": {"a": false, "b": true}}`, `{"properties": {"": {"type": "string"}}}`,
 	`{"patternProperties": {"^a": {"type": "integer"}, "b$": {"type": "string"}}}`, `{"patternProperties": {"-": false}}`,
 	`{"additionalProperties": false}`, `{"additionalProperties": {"type": "integer"}}`, `{"additionalProperties": true}`,
 	`{"properties": {"a": {}}, "additionalProperties": false}`, `{"properties": {"a": {}}, "patternProperties": {"^b": {}}, "additionalProperties": {"type": "string"}}`,
-	`{"propertyNames": {"maxLength": 1}}`, `{"propertyNames": {"enum": ["a", "b"]}}`, `{"propertyNames": false}`, `{"propertyNames": {"pattern": "a"}}`,
 	`{"required": ["a"]}`, `{"required": ["a", "b"]}`, `{"required": []}`, `{"required": [""]}`,
-	`{"dependentRequired": {"a": ["b"], "b": ["a", "c"]}}`, `{"dependentRequired": {"": ["a"]}}`, `{"dependentSchemas": {"a": {"required": ["b"]}, "b": {"properties": {"a": {"type": "string"}}}}}`,
-	`{"dependencies": {"a": ["b"], "b": {"minProperties": 3}}}`, `{"dependentSchemas": {"a": false}}`,
 	`{"minProperties": 1}`, `{"minProperties": 2, "maxProperties": 2}`, `{"maxProperties": 1}`, `{"maxProperties": 0}`,
 	`{"items": {"type": "integer"}}`, `{"items": false}`, `{"prefixItems": [{"type": "integer"}, {"type": "string"}]}`, `{"prefixItems": [{}, {}], "items": false}`, `{"prefixItems": [true], "items": {"type": "string"}}`, `{"prefixItems": [false]}`,
-	`{"contains": {"const": 1}}`, `{"contains": {"type": "string"}, "minContains": 2}`, `{"contains": {"type": "integer"}, "minContains": 0}`, `{"contains": {"const": 1}, "minContains": 0, "maxContains": 1}`, `{"contains": {"type": "number"}, "maxContains": 1}`, `{"minContains": 2}`, `{"maxContains": 0}`, `{"contains": false}`, `{"contains": true}`,
 	`{"minItems": 1}`, `{"minItems": 2, "maxItems": 3}`, `{"maxItems": 1}`, `{"maxItems": 1.0}`, `{"uniqueItems": true}`, `{"uniqueItems": false}`,
 	`{"minimum": 1}`, `{"maximum": 1}`, `{"exclusiveMinimum": 1}`, `{"exclusiveMaximum": 1}`, `{"minimum": 0.3}`, `{"maximum": 0.30000000000000001}`, `{"minimum": -1e10, "exclusiveMaximum": 1e-6}`,
 	`{"multipleOf": 1}`, `{"multipleOf": 0.01}`, `{"multipleOf": 0.1}`, `{"multipleOf": 1.5}`, `{"multipleOf": 1e-8}`,
@@ -187,18 +182,13 @@ var keywordSchemas = []string{
 	`{"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 2}]}`, `{"anyOf": [false, {"required": ["a"]}]}`, `{"anyOf": [false]}`,
 	`{"oneOf": [{"type": "integer"}, {"minimum": 2}]}`, `{"oneOf": [{"required": ["a"]}, {"required": ["b"]}, {"required": ["c"]}]}`, `{"oneOf": [true, true]}`, `{"oneOf": [true, false]}`,
 	`{"oneOf": [{"properties": {"k": {"const": "one"}, "one": {}}, "required": ["k"], "additionalProperties": false}, {"properties": {"k": {"const": "two"}, "two": {"type": "string"}}, "required": ["k"], "additionalProperties": false}]}`,
-	`{"not": {"type": "integer"}}`, `{"not": {}}`, `{"not": false}`, `{"not": {"not": {"type": "integer"}}}`, `{"not": {"required": ["a", "b"]}}`, `{"not": {"properties": {"a": {"const": 1}}, "required": ["a"]}}`, `{"not": {"additionalProperties": false, "properties": {"a": {}}}}`, `{"not": {"uniqueItems": true}}`, `{"not": {"contains": {"const": 1}}}`, `{"not": {"maxProperties": 1}}`, `{"not": {"propertyNames": {"const": "a"}}}`, `{"not": {"enum": [{"a": 1}, [1]]}}`, `{"not": {"const": {"a": {"a": 1}}}}`,
+	`{"not": {"type": "integer"}}`, `{"not": {}}`, `{"not": false}`, `{"not": {"not": {"type": "integer"}}}`, `{"not": {"required": ["a", "b"]}}`, `{"not": {"properties": {"a": {"const": 1}}, "required": ["a"]}}`, `{"not": {"additionalProperties": false, "properties": {"a": {}}}}`, `{"not": {"uniqueItems": true}}`, `{"not": {"maxProperties": 1}}`, `{"not": {"enum": [{"a": 1}, [1]]}}`, `{"not": {"const": {"a": {"a": 1}}}}`,
 	`{"if": {"type": "integer"}, "then": {"minimum": 2}, "else": {"type": "string"}}`, `{"if": {"required": ["a"]}, "then": {"required": ["b"]}}`, `{"if": {"required": ["a"]}, "else": {"required": ["b"]}}`, `{"then": false, "else": false}`, `{"if": false}`, `{"if": {"additionalProperties": false, "properties": {"a": {}}}, "then": {"maxProperties": 0}, "else": {"required": ["c"]}}`,
 	`{"if": {"properties": {"k": {"const": "one"}}, "required": ["k"]}, "then": {"required": ["one"]}, "else": {"properties": {"one": false}}}`,
-	`{"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer"}}}`, `{"properties": {"a": {"$ref": "#"}}, "additionalProperties": {"type": "integer"}}`, `{"$ref": "#/$defs/a~1b/0%25/a~0", "$defs": {"a/b": {"anyOf": true}}, "$comment": "see below"}`, `{"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"type": ["array", "object"]}}, "minItems": 1, "minProperties": 1}`,
-	`{"$ref": "#/other/1", "other": [5, {"type": "string"}]}`, `{"properties": {"a": {"$ref": "#/properties/b"}, "b": {"type": "integer"}}}`, `{"items": {"$ref": "#/$defs/two"}, "$defs": {"two": {"anyOf": [{"$ref": "#"}, {"const": 1}]}}}`,
-	`{"$ref": "#n", "$defs": {"x": {"$anchor": "n", "type": "string"}}}`, `{"$id": "https://example.com/a", "$ref": "https://example.com/a#/$defs/x", "$defs": {"x": {"minimum": 1}}}`, `{"$id": "https://example.com/a", "items": {"$ref": "https://example.com/a"}, "maxItems": 2}`,
-	`{"unevaluatedProperties": false}`, `{"properties": {"a": {}}, "unevaluatedProperties": {"type": "integer"}}`, `{"allOf": [{"properties": {"a": {}}}], "anyOf": [{"properties": {"b": {"type": "integer"}}}, {"required": ["c"], "properties": {"c": {}}}], "unevaluatedProperties": false}`,
-	`{"if": {"properties": {"a": {"type": "integer"}}}, "then": {"properties": {"b": {}}}, "else": {"properties": {"c": {}}}, "unevaluatedProperties": false}`, `{"not": {"not": {"properties": {"a": {}}}}, "unevaluatedProperties": false}`, `{"dependentSchemas": {"a": {"properties": {"b": {}}}}, "properties": {"a": {}}, "unevaluatedProperties": false}`,
-	`{"allOf": [{"patternProperties": {"^a": {}}, "unevaluatedProperties": {"type": "integer"}}], "unevaluatedProperties": false}`, `{"$ref": "#/$defs/a", "unevaluatedProperties": false, "$defs": {"a": {"oneOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}]}}}`, `{"properties": {"a": {"properties": {"b": {}}, "unevaluatedProperties": false}}, "unevaluatedProperties": false}`,
-	`{"title": "t", "description": "d", "default": 1, "examples": [1], "deprecated": true, "readOnly": true, "writeOnly": true, "format": "date", "x-any": {"type": 5}, "contentMediaType": "application/json"}`,
-	`{"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "integer"}], "additionalItems": {"type": "string"}}`, `{"$schema": "http://json-schema.org/draft-07/schema#", "additionalItems": false}`, `{"$schema": "http://json-schema.org/draft-07/schema#", "items": [{}, {}], "additionalItems": false}`, `{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a", "type": "string", "definitions": {"a": {"type": "integer"}}}`, `{"$schema": "http://json-schema.org/draft-07/schema", "if": {"type": "integer"}, "then": {"const": 1}}`,
-	`{"$schema": "http://json-schema.org/draft-06/schema#", "exclusiveMinimum": 1, "contains": {"const": 1}}`, `{"$schema": "https://json-schema.org/draft/2019-09/schema", "$ref": "#/$defs/a", "type": "string", "$defs": {"a": {"minLength": 2}}}`, `{"$schema": "https://json-schema.org/draft/2019-09/schema", "items": [{"type": "integer"}], "additionalItems": false}`, `{"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "type": ["number", "array"]}`,
+	`{"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer"}}}`, `{"properties": {"a": {"$ref": "#"}}, "additionalProperties": {"type": "integer"}}`,
+	`{"items": {"$ref": "#/$defs/two"}, "$defs": {"two": {"anyOf": [{"$ref": "#"}, {"const": 1}]}}}`,
+	`{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"type": ["array", "object"]}}, "minItems": 1, "minProperties": 1}`,
+	`{"title": "t", "description": "d", "default": 1, "examples": [1], "deprecated": true, "readOnly": true, "writeOnly": true, "format": "date", "$comment": "see below"}`,
 }
 
 func TestCheckAgreesByKeyword(t *testing.T) {
@@ -231,10 +221,14 @@ func TestCheckAgreesOnInBoxSchemas(t *testing.T) {
 	for _, plugin := range slices.Sorted(maps.Keys(plugins)) {
 		text, _ := bundles.Schema(plugin)
 		s, j := mustCompile(t, plugin, string(text)), judge(string(text))
+		var doc any
+		if err := json.Unmarshal(text, &doc); err != nil {
+			t.Fatal(err)
+		}
 		var valid [2]int
 		rnd := rand.New(rand.NewPCG(1, 2))
 		for i := range 300 {
-			config := sample(rnd, s.doc)
+			config := sample(rnd, doc)
 			if all := places(config, nil); i%2 == 1 && len(all) > 0 {
 				at := all[rnd.IntN(len(all))]
 				config = edited(config, at, pool[rnd.IntN(len(pool))], false)
@@ -255,22 +249,22 @@ func TestCheckAgreesOnInBoxSchemas(t *testing.T) {
 // sample is a value that a schema allows, but for nots.
 func sample(rnd *rand.Rand, schema any) compose.Value {
 	m, _ := schema.(map[string]any)
-	if choices := list(m["enum"]); choices != nil {
+	if choices, ok := m["enum"].([]any); ok {
 		return choices[rnd.IntN(len(choices))]
 	}
-	if forms := list(m["oneOf"]); forms != nil {
+	if forms, ok := m["oneOf"].([]any); ok {
 		return sample(rnd, forms[rnd.IntN(len(forms))])
 	}
 	if want, ok := m["const"]; ok {
 		return want
 	}
 	typ := m["type"]
-	if types := list(typ); types != nil {
+	if types, ok := typ.([]any); ok {
 		typ = types[rnd.IntN(len(types))]
 	}
 	limit := func(keyword string, otherwise float64) float64 {
-		if n, ok := m[keyword].(json.Number); ok {
-			otherwise, _ = n.Float64()
+		if n, ok := m[keyword].(float64); ok {
+			return n
 		}
 		return otherwise
 	}
@@ -301,7 +295,7 @@ func sample(rnd *rand.Rand, schema any) compose.Value {
 func sampleMap(rnd *rand.Rand, m map[string]any) compose.Value {
 	config := &compose.Map{}
 	properties, _ := m["properties"].(map[string]any)
-	required := list(m["required"])
+	required, _ := m["required"].([]any)
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		if rnd.IntN(2) == 0 || slices.Contains(required, any(key)) {
 			config.Set(key, sample(rnd, properties[key]))
@@ -313,17 +307,20 @@ func sampleMap(rnd *rand.Rand, m map[string]any) compose.Value {
 	return config
 }
 
-// FuzzCheckAgrees may end undecided only where the schema gives reason to.
-func FuzzCheckAgrees(f *testing.F) {
+// FuzzCheck holds every problem to what Problem and Check promise, and the
+// verdict, with and without expressions in the config, against the judge's.
+func FuzzCheck(f *testing.F) {
 	configs := pool(f)
 	for i, schema := range keywordSchemas {
 		f.Add(schema, compose.Show(configs[i%len(configs)]))
 	}
 	for _, name := range []string{"@deepseek-ai/dsh-mcp-client", "@deepseek-ai/dsh-compaction-basic", "dsh:scope"} {
 		text, _ := bundles.Schema(name)
-		f.Add(string(text), `{"transport": "stdio", "serverName": "a", "command": "b"}`)
+		f.Add(string(text), "{transport: stdio, serverName: a, command: b}")
 	}
-	undecided := regexp.MustCompile(`\$|unevaluated|[pP]attern|format|\\`)
+	f.Add(`{"anyOf": [{"not": {"uniqueItems": true}}, {"contains": false}], "unevaluatedItems": false}`, "[1, 1, !!js a]")
+	f.Add(`{"additionalProperties": {"$ref": "#"}}`, "{b: {c: .nan}}")
+	elsewhere := regexp.MustCompile(`\$(id|dynamic|vocabulary)|\\u`) // may make # another schema for the judge
 	f.Fuzz(func(t *testing.T, schema, text string) {
 		if len(schema) > 8<<10 || len(text) > 1<<10 {
 			return
@@ -332,33 +329,24 @@ func FuzzCheckAgrees(f *testing.F) {
 		if err != nil {
 			return
 		}
-		j := judge(schema)
 		config, err := compose.ParseValue(compose.Source{File: "config.yml", Dir: "/"}, []byte(text))
-		if err != nil || j == nil || config == nil || strings.Contains(compose.Show(config), "__jsExpr") || measure(config) != nil || !allFinite(config) {
+		if err != nil || config == nil {
+			return
+		}
+		got := s.Check(config)
+		for i, p := range got {
+			if p.Text == "" || i > 0 && compareProblems(got[i-1], p) >= 0 {
+				t.Fatalf("%s: %s: without words or out of order: %+v", schema, text, got)
+			}
+		}
+		j := judge(schema)
+		c := &checking{}
+		if j == nil || elsewhere.MatchString(schema) || canonical(c.plain(config)) == "" || slices.Contains(texts(got), tooMuch) {
 			return
 		}
 		agreeWithExpressions(t, schema, s, j, config, configs)
 		if verdictOn(s, config) != unsure {
 			agree(t, schema, s, j, config)
-		} else if !undecided.MatchString(schema) {
-			t.Errorf("%s: %s: undecided", schema, text)
 		}
 	})
-}
-
-// allFinite says whether JSON can write a config.
-func allFinite(v compose.Value) bool {
-	switch v := v.(type) {
-	case float64:
-		return finite(v)
-	case *compose.List:
-		return !slices.ContainsFunc(v.Items, func(item compose.Value) bool { return !allFinite(item) })
-	case *compose.Map:
-		for _, item := range v.All() {
-			if !allFinite(item) {
-				return false
-			}
-		}
-	}
-	return true
 }

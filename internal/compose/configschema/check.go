@@ -2,182 +2,355 @@ package configschema
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"dsh/internal/compose"
 )
 
-// ProblemKind is what sort of rule a config breaks.
-type ProblemKind uint8
-
-// The kinds of problems.
+// A config is walked with its aliases spelled out, which may make it endless,
+// and a schema may lead from one $ref to several others again and again.
 const (
-	UnknownKey ProblemKind = iota // a mapping has a key that it cannot have
-	MissingKey                    // a mapping lacks a key
-	WrongType                     // a value is of another type
-	WrongValue                    // everything else
+	maxSteps = 500_000
+	maxDepth = 1_000
+	tooMuch  = "the config was not checked, as it or its plugin's schema takes too many steps"
 )
 
-// Problem is one thing that is wrong with a config.
-type Problem struct {
-	// Path is the keys and indices from the config down to the value that breaks
-	// the rule; for UnknownKey and MissingKey to the mapping.
-	Path []string
-	Key  string // the unknown or missing key, else ""
-	Kind ProblemKind
-	// Text is one sentence for people. It shows keys, types and what the schema
-	// allows, never a value of the config.
-	Text string
+// checking is one check of a config.
+type checking struct {
+	steps, depth int
+}
+
+// spend says whether steps may be taken.
+func (c *checking) spend(steps int) bool {
+	if c.steps += steps; c.depth > maxDepth {
+		c.steps = math.MaxInt / 2
+	}
+	return c.steps <= maxSteps
 }
 
 // Check is what is wrong with a config by the schema, sorted by path and without
-// duplicates. No config (nil) counts as an empty one. What an expression gives
-// is not known, so nothing is wrong at an expression or by what it might be:
-// of several forms that are allowed, one that fits but for expressions fits. A
-// key whose value is an expression may still be unknown. Of several forms that
-// do not fit, the problems are those of the one that fits best.
+// duplicates. No config (nil) counts as an empty one. An expression may give
+// anything, so no problem depends on what it gives; its key may still be unknown.
+// Of several forms that do not fit, the problems are those of the one that fits
+// best.
 func (s *Schema) Check(config compose.Value) []Problem {
-	if config == nil {
-		config = &compose.Map{}
-	}
-	if err := measure(config); err != nil {
-		return []Problem{{Kind: WrongValue, Text: err.Error()}}
-	}
-	c := checking{Schema: s}
-	found := c.check(s.doc, config, nil, nil).found
-	if c.over {
-		return []Problem{{Kind: WrongValue, Text: errLong.Error()}}
+	c := &checking{}
+	found := c.check(s, c.plain(cmp.Or(config, any(&compose.Map{}))), nil).found
+	if !c.spend(0) {
+		return []Problem{{Kind: WrongValue, Text: tooMuch}}
 	}
 	return problems(found)
 }
 
-// finding is a problem before it is put into words.
-type finding struct {
-	Problem
-	words   string   // what is to be said, unless types or choices say it
-	types   []string // that the value may have, as JSON Schema calls them
-	got     string   // its type
-	choices []any    // that the value may be
-}
+// expression is a value that is not known: JSON has nothing for it.
+var expression any = make(chan struct{})
 
-// problems puts findings into words and in order.
-func problems(found []finding) []Problem {
-	list := make([]Problem, 0, len(found))
-	for _, f := range found {
-		f.Text = f.text()
-		if len(f.Path) == 0 {
-			f.Path = nil
+// plain is a value of a config as encoding/json holds values.
+func (c *checking) plain(v compose.Value) any {
+	c.depth++
+	defer func() { c.depth-- }()
+	if !c.spend(1) {
+		return nil
+	}
+	switch v := v.(type) {
+	case compose.Expr:
+		return expression
+	case *compose.List:
+		items := make([]any, len(v.Items))
+		for i, item := range v.Items {
+			items[i] = c.plain(item)
 		}
-		list = append(list, f.Problem)
+		return items
+	case *compose.Map:
+		m := make(map[string]any, v.Len())
+		for key, item := range v.All() {
+			m[key] = c.plain(item)
+		}
+		return m
+	case float64:
+		if v == 0 {
+			return 0.0 // also for -0, which equals it
+		}
 	}
-	slices.SortStableFunc(list, compareProblems)
-	return slices.CompactFunc(list, func(a, b Problem) bool { return compareProblems(a, b) == 0 })
+	return v
 }
 
-func compareProblems(a, b Problem) int {
-	return cmp.Or(slices.CompareFunc(a.Path, b.Path, compareKeys), cmp.Compare(a.Key, b.Key),
-		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
-}
+// fit is whether a value fits a schema; of two that both count, the greater.
+type fit int8
 
-// compareKeys puts indices in the order of numbers.
-func compareKeys(a, b string) int {
-	x, errX := strconv.Atoi(a)
-	y, errY := strconv.Atoi(b)
-	if errX == nil && errY == nil {
-		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
-	}
-	return cmp.Compare(a, b)
-}
-
-// How far a form is from fitting.
 const (
-	fits      = iota // something in it is wrong
-	otherForm        // a key that tells the forms apart says that it is another
-	otherKind        // the value itself is of another type, or another value
+	yes    fit = iota
+	unsure     // an expression, or a keyword that is not understood, decides
+	no
 )
 
-// best is the findings of the form that fits best.
-func best(branches [][]finding, at []string) []finding {
-	best, bestMisfit := 0, 0
-	for i, found := range branches {
-		m := misfit(found, at)
-		if i == 0 || m < bestMisfit || m == bestMisfit && len(found) < len(branches[best]) {
-			best, bestMisfit = i, m
+// verdict is what a schema says of a value.
+type verdict struct {
+	fit   fit
+	found []finding // what is wrong whatever expressions give
+}
+
+func (v *verdict) also(other verdict) {
+	v.fit, v.found = max(v.fit, other.fit), append(v.found, other.found...)
+}
+
+func (v *verdict) undecided() { v.also(verdict{fit: unsure}) }
+
+// application is one schema that is applied to one value.
+type application struct {
+	*checking
+	*Schema
+	value any
+	path  []string
+	verdict
+}
+
+// check applies a schema to a value.
+func (c *checking) check(s *Schema, v any, path []string) verdict {
+	c.depth++
+	defer func() { c.depth-- }()
+	a := application{checking: c, Schema: s, value: v, path: path}
+	switch f, _ := v.(float64); {
+	case s == nil:
+	case !c.spend(1) || v == expression:
+		a.undecided()
+	case s.never:
+		a.wrong("cannot be given")
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		a.wrong("must be a finite number")
+	case a.kind():
+		switch v := v.(type) {
+		case float64:
+			a.number(v)
+		case string:
+			a.text(v)
+		case []any:
+			a.list(v)
+		case map[string]any:
+			a.mapping(v)
+		}
+		a.forms()
+	}
+	return a.verdict
+}
+
+// here applies a part of the schema to the same value.
+func (a *application) here(part *Schema) verdict { return a.check(part, a.value, a.path) }
+
+// inside applies a part of the schema to what the value holds at a key.
+func (a *application) inside(part *Schema, v any, key string) {
+	if m, ok := a.value.(map[string]any); ok && part != nil && part.never {
+		a.unknown(m, key)
+		return
+	}
+	a.also(a.check(part, v, append(slices.Clip(a.path), key)))
+}
+
+func (a *application) report(fit fit, f finding) {
+	f.Path = a.path
+	a.also(verdict{fit, []finding{f}})
+}
+
+// wrong says that the value breaks a rule.
+func (a *application) wrong(format string, args ...any) {
+	a.report(no, finding{Problem: Problem{Kind: WrongValue, Text: subject(a.path) + " " + fmt.Sprintf(format, args...)}})
+}
+
+// kind checks what the value is; if that is wrong, nothing else matters.
+func (a *application) kind() bool {
+	f, isNumber := a.value.(float64)
+	integer := isNumber && f == math.Trunc(f) && slices.Contains(a.types, "integer")
+	if a.types != nil && !integer && !slices.Contains(a.types, typeName(a.value)) {
+		a.report(no, wrongType(a.types, typeName(a.value)))
+		return false
+	}
+	for _, choices := range a.choices {
+		text := canonical(a.value)
+		if text == "" || !a.spend(len(text)/64) {
+			a.undecided()
+		} else if !slices.Contains(choices, text) {
+			a.report(no, finding{Problem: Problem{Kind: WrongValue}, want: choices})
+			return false
 		}
 	}
-	switch found := branches[best]; bestMisfit {
-	case otherKind:
-		return mergeKinds(branches, at)
-	case otherForm:
-		return mergeForms(found, branches)
-	default:
-		return found
+	return true
+}
+
+func (a *application) number(f float64) {
+	limit := func(keyword, words string, keeps func(limit float64) bool) {
+		if limit, ok := a.limits[keyword]; ok && !keeps(limit) {
+			a.wrong("must be %s %s", words, canonical(limit))
+		}
+	}
+	limit("minimum", "at least", func(limit float64) bool { return f >= limit })
+	limit("maximum", "at most", func(limit float64) bool { return f <= limit })
+	limit("exclusiveMinimum", "more than", func(limit float64) bool { return f > limit })
+	limit("exclusiveMaximum", "less than", func(limit float64) bool { return f < limit })
+	limit("multipleOf", "a multiple of", func(limit float64) bool {
+		// As they are written: 0.3 is a multiple of 0.1.
+		n, _ := new(big.Rat).SetString(canonical(f))
+		factor, _ := new(big.Rat).SetString(canonical(limit))
+		return n.Quo(n, factor).IsInt()
+	})
+}
+
+func (a *application) text(text string) {
+	length := utf8.RuneCountInString(text)
+	a.size("Length", "characters", length, length)
+	if a.pattern != nil && !a.pattern.MatchString(text) {
+		a.wrong("must match %s", a.pattern)
 	}
 }
 
-func misfit(found []finding, at []string) int {
-	worst := fits
-	for _, f := range found {
-		switch {
-		case f.types == nil && f.choices == nil:
-		case slices.Equal(f.Path, at):
-			return otherKind
-		case len(f.choices) == 1 && len(f.Path) == len(at)+1:
-			worst = otherForm
-		}
+// size checks how much of something there is: from low to high.
+func (a *application) size(keyword, what string, low, high int) {
+	least := a.limits["min"+keyword]
+	most, limited := a.limits["max"+keyword]
+	switch low, high := float64(low), float64(high); {
+	case high < least && least == 1:
+		a.wrong("must not be empty")
+	case high < least:
+		a.wrong("must have %s or more %s", canonical(least), what)
+	case limited && low > most:
+		a.wrong("must have %s or fewer %s", canonical(most), what)
+	case low < least || limited && high > most:
+		a.undecided()
 	}
-	return worst
 }
 
-// mergeKinds is one finding about a value that is of none of the types, and none
-// of the values, that any of the forms wants.
-func mergeKinds(branches [][]finding, at []string) []finding {
-	merged := finding{Problem: Problem{Path: at, Kind: WrongType}}
-	for _, found := range branches {
-		for _, f := range found {
-			if slices.Equal(f.Path, at) {
-				merged.add(f)
-			}
+func (a *application) list(items []any) {
+	a.size("Items", "items", len(items), len(items))
+	first, seen := a.parts["prefixItems"], map[string]bool{}
+	for i, item := range items {
+		part := a.part["items"]
+		if i < len(first) {
+			part = first[i]
 		}
-	}
-	if merged.types == nil {
-		merged.Kind = WrongValue
-	}
-	return []finding{merged}
-}
-
-// mergeForms is the findings of one form, with the keys that tell forms apart
-// as all forms want them.
-func mergeForms(found []finding, branches [][]finding) []finding {
-	merged := slices.Clone(found)
-	for i := range merged {
-		if len(merged[i].choices) != 1 {
+		a.inside(part, item, strconv.Itoa(i))
+		if !a.unique {
 			continue
 		}
-		merged[i].choices = nil
-		for _, others := range branches {
-			for _, other := range others {
-				if len(other.choices) > 0 && slices.Equal(other.Path, merged[i].Path) {
-					merged[i].add(other)
-				}
-			}
+		text := canonical(item)
+		if text == "" || !a.spend(len(text)/64) {
+			a.undecided()
+		} else if seen[text] {
+			a.wrong("must not hold an item twice")
 		}
+		seen[text] = true
 	}
-	return merged
 }
 
-// add lets a finding allow what another allows.
-func (f *finding) add(other finding) {
-	f.got = cmp.Or(f.got, other.got)
-	for _, t := range other.types {
-		if !slices.Contains(f.types, t) {
-			f.types = append(f.types, t)
+func (a *application) mapping(m map[string]any) {
+	sure := 0 // an expression may give undefined, which is as if its key were not there
+	for key, v := range m {
+		if v != expression {
+			sure++
+		}
+		part, described := a.properties[key]
+		if described {
+			a.inside(part, v, key)
+		}
+		for re, part := range a.patterns {
+			if a.spend(1) && re.MatchString(key) {
+				described = true
+				a.inside(part, v, key)
+			}
+		}
+		if !described {
+			a.inside(a.part["additionalProperties"], v, key)
 		}
 	}
-	for _, choice := range other.choices {
-		if !slices.ContainsFunc(f.choices, func(have any) bool { return show(have) == show(choice) }) {
-			f.choices = append(f.choices, choice)
+	a.size("Properties", "keys", sure, len(m))
+	for _, key := range a.required {
+		if v, ok := m[key]; v == expression {
+			a.undecided()
+		} else if !ok {
+			a.report(no, finding{Problem: Problem{Key: key, Kind: MissingKey, Text: fmt.Sprintf("%q is missing%s", key, in(a.path))}})
 		}
+	}
+}
+
+// unknown says that a key cannot be there.
+func (a *application) unknown(m map[string]any, key string) {
+	var free []string
+	for _, known := range slices.Sorted(maps.Keys(a.properties)) {
+		if _, taken := m[known]; a.spend(1) && !taken && !a.properties[known].never {
+			free = append(free, known)
+		}
+	}
+	f := finding{Problem: Problem{Key: key, Kind: UnknownKey, Text: fmt.Sprintf("unknown key %q%s", key, in(a.path))}}
+	if meant := compose.Closest(key, free); meant != "" {
+		f.Text += fmt.Sprintf("; did you mean %q?", meant)
+	}
+	if m[key] == expression {
+		a.report(unsure, f)
+	} else {
+		a.report(no, f)
+	}
+}
+
+// forms applies the parts of the schema that are about the same value.
+func (a *application) forms() {
+	if a.opaque {
+		a.undecided()
+	}
+	for _, part := range a.parts["allOf"] {
+		a.also(a.here(part))
+	}
+	a.choice(a.parts["anyOf"], len(a.parts["anyOf"]))
+	a.choice(a.parts["oneOf"], 1)
+	if not := a.part["not"]; not != nil {
+		switch is := a.here(not).fit; {
+		case is == unsure:
+			a.undecided()
+		case is == yes && not.keywords == 1 && len(not.required) > 1:
+			a.report(no, finding{Problem: Problem{Kind: WrongValue, Text: join(not.required, "and") + " cannot be set together" + in(a.path)}})
+		case is == yes:
+			a.wrong("has a value that it cannot have")
+		}
+	}
+	if condition := a.part["if"]; condition != nil {
+		switch a.here(condition).fit {
+		case yes:
+			a.also(a.here(a.part["then"]))
+		case unsure:
+			a.undecided()
+		case no:
+			a.also(a.here(a.part["else"]))
+		}
+	}
+}
+
+// choice applies forms of which one must fit, and no more than most may.
+func (a *application) choice(forms []*Schema, most int) {
+	if len(forms) == 0 {
+		return
+	}
+	var misfits [][]finding
+	var count [no + 1]int // of forms, by how they fit
+	for _, form := range forms {
+		v := a.here(form)
+		count[v.fit]++
+		if len(v.found) > 0 {
+			misfits = append(misfits, v.found)
+		}
+	}
+	if count[yes] > most {
+		a.wrong("fits more than one of the forms that it can have, and may fit only one")
+	}
+	if count[yes] == 0 || count[yes]+count[unsure] > most {
+		a.undecided()
+	}
+	if count[no] == len(forms) {
+		a.fit = no
+	}
+	if len(misfits) == len(forms) {
+		a.found = append(a.found, best(misfits, a.path)...)
 	}
 }

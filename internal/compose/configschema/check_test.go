@@ -55,7 +55,7 @@ func TestCheckProblems(t *testing.T) {
 		{Path: []string{"allow", "1"}, Key: "acces", Kind: UnknownKey, Text: `unknown key "acces" in allow.1; did you mean "access"?`},
 		{Path: []string{"allow", "1", "target"}, Kind: WrongType, Text: "allow.1.target must be a text, and is a number"},
 		{Path: []string{"allow", "2"}, Key: "target", Kind: MissingKey, Text: `"target" is missing in allow.2`},
-		{Path: []string{"allow", "2", "access"}, Kind: WrongValue, Text: `allow.2.access must be one of "read", "write"`},
+		{Path: []string{"allow", "2", "access"}, Kind: WrongValue, Text: `allow.2.access must be "read" or "write"`},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -72,7 +72,7 @@ func TestCheckInBox(t *testing.T) {
 		{mcp, "{transport: streamable-http, serverName: a, url: 'http://b'}", nil},
 		{mcp, "{transport: stdio, serverName: a, url: 'http://b'}", []string{`"command" is missing`, `unknown key "url"`}},
 		{mcp, "{transport: streamable-http, serverName: a, ulr: 'http://b'}", []string{`unknown key "ulr"; did you mean "url"?`, `"url" is missing`}},
-		{mcp, "{transport: sse, serverName: a, url: 'http://b'}", []string{`transport must be one of "stdio", "streamable-http"`}},
+		{mcp, "{transport: sse, serverName: a, url: 'http://b'}", []string{`transport must be "stdio" or "streamable-http"`}},
 		{mcp, "{serverName: a, command: b}", []string{`"transport" is missing`}},
 		{mcp, "{serverName: a, url: b}", []string{`"transport" is missing`}},
 		{mcp, "{transport: stdio, serverName: 'a b', command: '', args: [1]}", []string{
@@ -94,12 +94,12 @@ func TestCheckInBox(t *testing.T) {
 			"max_tokens must be a finite number", "timeout_ms must be a finite number"}},
 		{llm, "{provider: null, model: true}", []string{"model must be a text, and is true or false", "provider must be a text, and is null"}},
 		{compaction, "{thresholdRatio: 0, retainRatio: 1}", []string{"retainRatio must be less than 1", "thresholdRatio must be more than 0"}},
-		{compaction, "{retainRatio: 0.5, retainTokens: 1}", []string{`"retainRatio" and "retainTokens" cannot be set together`}},
+		{compaction, "{retainRatio: 0.5, retainTokens: 1}", []string{`retainRatio and retainTokens cannot be set together`}},
 		{compaction, "{modelPolicies: [{provider: a, model: b, retainRatio: 0.5, retainTokens: 1}]}", []string{
-			`"retainRatio" and "retainTokens" cannot be set together in modelPolicies.0`}},
+			`retainRatio and retainTokens cannot be set together in modelPolicies.0`}},
 		{compaction, "{retainRatio: 0.5, retainTokens: !!js a, auto: 1}", []string{"auto must be true or false, and is a number"}},
-		{compaction, "{retainRatio: 0.5, retainTokens: 1, maxTokens: !!js a}", []string{`"retainRatio" and "retainTokens" cannot be set together`}},
-		{jsonl, "{root: a, compression: gzip}", []string{`compression must be one of "none", "zstd"`}},
+		{compaction, "{retainRatio: 0.5, retainTokens: 1, maxTokens: !!js a}", []string{`retainRatio and retainTokens cannot be set together`}},
+		{jsonl, "{root: a, compression: gzip}", []string{`compression must be "none" or "zstd"`}},
 	}
 	for _, test := range tests {
 		got := texts(inBox(t, test.plugin).Check(value(t, test.config)))
@@ -119,54 +119,36 @@ func TestCheckKeywords(t *testing.T) {
 	}{
 		{`{"anyOf": [{"type": "string"}, {"type": "object", "required": ["a"]}]}`, "5", []string{"the config must be a text or a mapping, and is a number"}},
 		{`{"anyOf": [{"type": "string"}, {"type": "object", "required": ["a"]}]}`, "{}", []string{`"a" is missing`}},
-		{`{"anyOf": [{"const": "a"}, {"const": "b"}, {"enum": ["b", "c"]}]}`, "x", []string{`the config must be one of "a", "b", "c"`}},
+		{`{"anyOf": [{"const": "a"}, {"const": "b"}, {"enum": ["b", "c"]}]}`, "x", []string{`the config must be "a", "b" or "c"`}},
 		{`{"anyOf": [{"type": "number"}, {"const": "auto"}]}`, "x", []string{`the config must be a number or "auto", and is a text`}},
 		{`{"properties": {"p": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}}}`, "{p: [!!js a, 1]}", []string{"p.1 must be a text, and is a number"}},
 		{`{"properties": {"p": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}}}`, "{p: [!!js a]}", nil},
 		{`{"properties": {"p": {"$ref": "#/$defs/p"}}, "$defs": {"p": {"properties": {"port": {"type": "integer"}}, "additionalProperties": false}}}`, "{p: {prot: 1}}",
 			[]string{`unknown key "prot" in p; did you mean "port"?`}},
-		{`{"allOf": [{"$ref": "#/$defs/a"}], "properties": {"b": {}}, "unevaluatedProperties": false, "$defs": {"a": {"properties": {"alpha": {}}}}}`, "{alhpa: 1, b: 2}",
-			[]string{`unknown key "alhpa"; did you mean "alpha"?`}},
 		{`{"properties": {"port": {}, "host": {}}, "additionalProperties": false}`, "{prot: 1, port: 2}", []string{`unknown key "prot"`}},
 		{`{"properties": {"a": false}}`, "{a: 1}", []string{`unknown key "a"`}},
-		{`{"prefixItems": [{}], "items": false}`, "[1, 2]", []string{"the config has more items than it can have"}},
-		{`{"dependentRequired": {"a": ["b"]}}`, "{a: 1}", []string{`"b" is missing, which "a" needs`}},
-		{`{"dependentRequired": {"a": ["b"]}}`, "{a: !!js x}", nil},
+		{`{"prefixItems": [{}], "items": false}`, "[1, 2]", []string{"1 cannot be given"}},
 		{`{"if": {"properties": {"m": {"const": "a"}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}`, "{m: a}", []string{`"b" is missing`}},
 		{`{"if": {"properties": {"m": {"const": "a"}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}`, "{m: !!js x}", nil},
-		{`{"not": {"required": ["a"]}}`, "{a: 1}", []string{`"a" cannot be set`}},
+		{`{"not": {"required": ["a"]}}`, "{a: 1}", []string{"the config has a value that it cannot have"}},
 		{`{"not": {"required": ["a"]}}`, "{a: !!js x}", nil},
 		{`{"properties": {"a": {"not": {"const": 1}}}}`, "{a: 1}", []string{"a has a value that it cannot have"}},
 		{`{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}`, "{a: 1, b: 2}", []string{"the config fits more than one of the forms that it can have, and may fit only one"}},
 		{`{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}`, "{a: 1, b: !!js x}", nil},
-		{`{"contains": {"const": 1}}`, "[2]", []string{"the config lacks an item that it must have"}},
-		{`{"contains": {"const": 1}}`, "[2, !!js x]", nil},
-		{`{"contains": {"const": 1}, "minContains": 2, "maxContains": 2}`, "[1, 1, 1]", []string{"the config has too many items of one sort"}},
 		{`{"uniqueItems": true}`, "[1, 1]", []string{"the config must not hold an item twice"}},
 		{`{"uniqueItems": true}`, "[!!js a, !!js a]", nil},
-		{`{"minItems": 2}`, "[1]", []string{"the config must have at least 2 items"}},
-		{`{"maxItems": 1}`, "[1, 2]", []string{"the config must have at most 1 item"}},
+		{`{"minItems": 2}`, "[1]", []string{"the config must have 2 or more items"}},
+		{`{"maxItems": 1}`, "[1, 2]", []string{"the config must have 1 or fewer items"}},
 		{`{"minProperties": 1}`, "{}", []string{"the config must not be empty"}},
-		{`{"maxProperties": 1}`, "{a: 1, b: 2}", []string{"the config must have at most 1 key"}},
-		{`{"minLength": 3, "maxLength": 1}`, "'12'", []string{"the config must have at least 3 characters", "the config must have at most 1 character"}},
+		{`{"maxProperties": 1}`, "{a: 1, b: 2}", []string{"the config must have 1 or fewer keys"}},
+		{`{"minLength": 3, "maxLength": 1}`, "'12'", []string{"the config must have 3 or more characters"}},
 		{`{"multipleOf": 0.5}`, "0.7", []string{"the config must be a multiple of 0.5"}},
-		{`{"type": "object", "additionalProperties": {"propertyNames": {"pattern": "^a"}}}`, "{x: {b: 1}, y: {a: 1}, z: {a: 1}}", []string{`unknown key "b" in x`}},
-		{`{"enum": [{"a": 1}, 2]}`, "3", []string{`the config must be one of {"a":1}, 2`}},
+		{`{"enum": [{"a": 1}, 2]}`, "3", []string{`the config must be {"a":1} or 2`}},
 		{`{"properties": {"a b": {"type": "string"}}}`, "{a b: 1}", []string{`"a b" must be a text, and is a number`}},
-		{`{"properties": {"mail": {"pattern": "^(?!x).*$"}}}`, "{mail: x}", nil},
-		{`{"patternProperties": {"^(?!x)": {"type": "string"}}, "additionalProperties": false}`, "{a: 1}", nil},
-		{`{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"type": "integer"}}}`, "{a: x}", []string{"a must be a whole number, and is a text"}},
-		{`{"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["b"]}}`, "{a: x}", []string{`"b" is missing, which "a" needs`}},
-		{`{"$schema": "http://json-schema.org/draft-07/schema#", "items": [{}], "additionalItems": false}`, "[1, 2]", []string{"the config has more items than it can have"}},
-		{`{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"u": {"format": "uri"}}}`, "{u: no address}", []string{"u must be of the format uri"}},
-		{`{"items": {"items": {"propertyNames": {"pattern": "^a"}}}}`, "[[{b: 1}, {a: 1}], [{a: 1}, {a: 1}]]", []string{`unknown key "b" in 0.0`}},
-		{`{"allOf": [{"if": {"properties": {"k": {"const": 1}}}, "then": {"properties": {"one": {}}}}], "anyOf": [{"properties": {"two": {}}}], "unevaluatedProperties": false}`, "{k: 1, oen: 1}",
-			[]string{`unknown key "oen"; did you mean "one"?`}},
 		{`{"minimum": 0e5}`, "-1", []string{"the config must be at least 0"}},
 		{`{"minimum": 1e300}`, "1", []string{"the config must be at least 1e+300"}},
 		{`{"properties": {"u": {"type": "string", "format": "uri"}}}`, "{u: no address}", nil},
 		{`{"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": false}`, "{a: {a: {b: 1}}}", []string{`unknown key "b" in a.a`}},
-		{`{"$ref": "#"}`, "{}", nil},
 		{`false`, "{}", []string{"the config cannot be given"}},
 		{`true`, "{a: .nan}", nil},
 	}
@@ -199,35 +181,16 @@ func TestCheckShowsNoValues(t *testing.T) {
 	}
 }
 
-func TestCheckBoundsValues(t *testing.T) {
-	s := mustCompile(t, "my-plugin", `{"type": "object"}`)
-	circle := &compose.List{}
-	circle.Items = []compose.Value{circle}
-	laughs := &compose.List{Items: []compose.Value{"ha"}}
-	for range 30 {
-		laughs = &compose.List{Items: []compose.Value{laughs, laughs}}
-	}
-	tests := []struct {
-		name   string
-		config compose.Value
-		want   []Problem
-	}{
-		{"a circle", circle, []Problem{{Kind: WrongValue, Text: "the config is nested more than 200 levels deep"}}},
-		{"aliases of aliases", laughs, []Problem{{Kind: WrongValue, Text: "the config holds more than 1000000 values"}}},
-		{"an unknown type", 5, []Problem{{Kind: WrongValue, Text: "the config holds a value that no layer can write"}}},
-		{"nothing", nil, []Problem{}},
-	}
-	for _, test := range tests {
-		if diff := cmp.Diff(test.want, s.Check(test.config)); diff != "" {
-			t.Errorf("%s:\n%s", test.name, diff)
-		}
-	}
+func TestCheckUnusualValues(t *testing.T) {
 	many := &compose.List{}
 	for i := range 100 {
 		many.Items = append(many.Items, float64(i), math.NaN(), compose.Expr{Text: "a"})
 	}
-	unique := mustCompile(t, "my-plugin", `{"uniqueItems": true, "items": {"type": "number"}}`)
-	if got := unique.Check(many); len(got) == 0 || got[0].Text != "1 must be a finite number" {
+	got := mustCompile(t, "my-plugin", `{"uniqueItems": true, "items": {"type": "number"}}`).Check(many)
+	if len(got) != 100 || got[0].Text != "1 must be a finite number" {
+		t.Errorf("got %v", got)
+	}
+	if got := mustCompile(t, "my-plugin", `{"type": "object"}`).Check(nil); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
 }
