@@ -57,6 +57,9 @@ type ProjectFile struct {
 // is at this moment, and says what it does.
 func Trust(ctx context.Context, env Env, dir string, now time.Time) (*TrustReport, error) {
 	dir = env.inDir(dir)
+	if err := checkDir(dir); err != nil {
+		return nil, err
+	}
 	userHome := env.userHome()
 	project, found, err := trust.FindProject(dir, userHome, env.Home.Dir())
 	if err != nil {
@@ -249,15 +252,32 @@ func (e Env) userHome() string {
 
 func projectPatch(dir string) string { return filepath.Join(dir, ".dsh", "cordis.patch.yml") }
 
+// checkDir says what is wrong with the name of a directory.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.Errorf(fault.Other, "there is no directory %s", dir)
+	case err == nil && !info.IsDir():
+		return fault.WithHint(fault.Errorf(fault.Other, "%s is not a directory", dir),
+			"name the directory of the project: dsh trust DIR")
+	}
+	return nil // another error comes again
+}
+
 // noProject says that dir is in no project, and where one was looked for.
 func (e Env) noProject(dir string) error {
+	project, err := e.newProject(dir)
+	if err != nil {
+		return err
+	}
 	looked, end := e.searched(dir)
-	if len(looked) == 0 {
-		return fault.WithHint(fault.Errorf(fault.Other, "%s is no project: the home directory of the user, and what is above it, never is", dir),
-			"the layer for all profiles is %s", e.Home.PatchPath())
+	create := "dsh config set --project ROW.KEY VALUE makes one"
+	if !sameFile(dir, e.Dir) {
+		create = fault.ShellWords("cd", project.Dir) + " && " + create
 	}
 	return fault.WithHint(fault.Errorf(fault.Other, "there is no project layer for %s; looked for .dsh/cordis.patch.yml in %s, up to %s", dir, strings.Join(looked, ", "), end),
-		"dsh config set --project ROW.KEY VALUE makes one")
+		"%s", create)
 }
 
 // searched is the directories that may be the project of dir, the nearest
@@ -267,8 +287,10 @@ func (e Env) searched(dir string) (looked []string, end string) {
 		dir = real
 	}
 	for {
-		if e.holdsUserHome(dir) {
+		if home := e.userHome(); sameFile(dir, home) {
 			return looked, "the home directory"
+		} else if e.holdsUserHome(dir) {
+			return looked, dir + ", which the home directory is in"
 		}
 		looked = append(looked, dir)
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -303,20 +325,32 @@ func (e Env) editedProject() (trust.Project, error) {
 	if err != nil || found {
 		return project, errors.Join(err, checkInside(project))
 	}
-	looked, end := e.searched(e.Dir)
-	if len(looked) == 0 {
-		return project, fault.WithHint(fault.Errorf(fault.Other, "%s is no project: the home directory of the user, and what is above it, never is", e.Dir),
-			"the layer for all profiles is changed with --home")
+	return e.newProject(e.Dir)
+}
+
+// newProject is the project that is to be made for dir, which is in none.
+func (e Env) newProject(dir string) (trust.Project, error) {
+	looked, end := e.searched(dir)
+	no := ""
+	switch {
+	case len(looked) == 0:
+		no = dir + " is no project: the home directory of the user, and what is above it, never is"
+	default:
+		dir = looked[0]
+		if end == "the root of the repository" {
+			dir = looked[len(looked)-1]
+		}
+		if sameFile(dir, e.Home.Dir()) {
+			no = dir + " is no project: the home of dsh never is"
+		} else if sameFile(filepath.Join(dir, ".dsh"), e.Home.Dir()) {
+			no = dir + " cannot be a project: its .dsh is the home of dsh"
+		}
 	}
-	dir := looked[0]
-	if end == "the root of the repository" {
-		dir = looked[len(looked)-1]
+	if no != "" {
+		return trust.Project{}, fault.WithHint(fault.Errorf(fault.Other, "%s", no),
+			"the layer for all profiles is %s; --home of dsh config changes it", e.Home.PatchPath())
 	}
-	if sameFile(filepath.Join(dir, ".dsh"), e.Home.Dir()) {
-		return project, fault.WithHint(fault.Errorf(fault.Other, "%s cannot be a project: its .dsh is the home of dsh", dir),
-			"the layer for all profiles is changed with --home")
-	}
-	project = trust.Project{Dir: dir, Patch: projectPatch(dir)}
+	project := trust.Project{Dir: dir, Patch: projectPatch(dir)}
 	return project, checkInside(project)
 }
 
