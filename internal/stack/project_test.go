@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +123,62 @@ func TestNamedFiles(t *testing.T) {
 	}
 	if !slices.IsSorted(got) {
 		t.Error("not sorted")
+	}
+}
+
+func TestTrustCoversWhateverIsLoaded(t *testing.T) {
+	for name, patch := range map[string]string{
+		"a file URL in capitals":                "- insert: [{id: a, name: 'FILE://DIR/.dsh/e.js'}]",
+		"a file URL behind a space":             "- insert: [{id: a, name: ' file://DIR/.dsh/e.js'}]",
+		"a file URL with a tab in it":           "- insert: [{id: a, name: \"fi\\tle://DIR/.dsh/e.js\"}]",
+		"a file URL of this machine":            "- insert: [{id: a, name: 'file://localhost/DIR/.dsh/e.js'}]",
+		"an include":                            "- insert: [{id: a, name: cordis:include, config: {path: e.js}}]",
+		"the path of an include in an override": "- id: inc\n  config: {path: DIR/.dsh/e.js}",
+		"a row of an included file":             "- insert: [{id: a, name: cordis:include, config: {path: ./rows.yml}}]",
+		"a row in a replaced group":             "- id: g\n  config: [{id: a, name: ./e.js}]",
+		"a row in the patches of an include":    "- insert: [{id: a, name: cordis:include, config: {path: gone.yml, patches: [{insert: [{name: ./e.js}]}]}}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts, dir, store := projectWorld(t, "[]\n")
+			patch := strings.ReplaceAll(patch, "DIR", filepath.ToSlash(dir))
+			writeFile(t, filepath.Join(dir, ".dsh", "cordis.patch.yml"), patch+"\n")
+			writeFile(t, filepath.Join(dir, ".dsh", "rows.yml"), "- {id: e, name: ./e.js}\n")
+			program := filepath.Join(dir, ".dsh", "e.js")
+			writeFile(t, program, "one")
+			grant(t, store, dir)
+			for text, want := range map[string]State{"one": Applied, "two": Untrusted} {
+				writeFile(t, program, text)
+				s, err := Open(opts)
+				if err != nil || s.Entries[0].State != want {
+					t.Errorf("with %q: %+v, %v", text, s, err)
+				}
+			}
+		})
+	}
+}
+
+func TestProjectsThatCannotBeRead(t *testing.T) {
+	opts, dir, store := projectWorld(t, "[]\n")
+	grant(t, store, dir)
+	patch := filepath.Join(dir, ".dsh", "cordis.patch.yml")
+	if err := os.Remove(patch); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(patch, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(opts)
+	if err != nil || s.Entries[0].State != Untrusted {
+		t.Errorf("a directory: %+v, %v", s, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, ".dsh")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(".dsh", filepath.Join(dir, ".dsh")); err != nil {
+		t.Skip(err)
+	}
+	if s, err = Open(opts); err != nil || s.Entries[0].State != Untrusted {
+		t.Errorf("a loop: %+v, %v", s, err)
 	}
 }
 

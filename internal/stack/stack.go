@@ -236,40 +236,82 @@ type source struct {
 
 // file reads a layer of the user.
 func (s *Stack) file(opts Options, src source) error {
-	e := Entry{Kind: src.kind, Label: src.label, Files: []string{src.label}, Layer: -1}
 	text, err := src.text, error(nil)
-	if text == nil {
-		text, err = os.ReadFile(src.label)
-		if src.optional && errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			err = fault.WithClass(fault.Composition, fmt.Errorf("failed to read overlay %s: %w", src.label, cause(err)))
-		}
-	}
-	layer := compose.Layer{Label: src.label, Kind: src.kind}
-	if err == nil {
-		layer.Patches, err = compose.ParsePatches(compose.Source{
-			File: src.label, Dir: src.dir, Kind: src.kind, UserHome: opts.UserHome,
-		}, text)
-	}
-	if src.project != nil {
-		if untrusted, err := checkTrust(opts.Project.Trust, *src.project, text, layer.Patches); err != nil {
-			return err
-		} else if untrusted != nil {
-			e.State, e.Err = Untrusted, untrusted
-			s.Entries = append(s.Entries, e)
-			return nil
-		}
-	}
 	switch {
-	case err == nil:
-		s.add(&e, layer)
-	case opts.Lenient:
-		e.State, e.Err = Broken, err
-	default:
+	case src.project != nil:
+		return s.project(opts, src)
+	case text == nil:
+		text, err = os.ReadFile(src.label)
+	}
+	if src.optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return s.broken(opts, src.entry(), fault.WithClass(fault.Composition, fmt.Errorf("failed to read overlay %s: %w", src.label, cause(err))))
+	}
+	patches, err := src.parse(opts, text)
+	if err != nil {
+		return s.broken(opts, src.entry(), err)
+	}
+	s.applied(src, patches)
+	return nil
+}
+
+// project reads the layer of a project, if the user trusts it. Of a project that
+// was never trusted nothing is read at all.
+func (s *Stack) project(opts Options, src source) error {
+	e := src.entry()
+	e.State = Untrusted
+	if _, known, err := opts.Project.Trust.Recorded(*src.project); err != nil {
+		return err
+	} else if !known {
+		e.Err = &UntrustedError{Project: *src.project}
+		s.Entries = append(s.Entries, e)
+		return nil
+	}
+	var patches []compose.Patch
+	text, readErr := readProjectPatch(*src.project)
+	if readErr == nil {
+		patches, readErr = src.parse(opts, text)
+	}
+	state, _, err := TrustOf(opts.Project.Trust, *src.project, text, patches)
+	switch {
+	case err != nil:
+		return err
+	case state != trust.Trusted:
+		e.Err = &UntrustedError{Project: *src.project, Changed: true}
+		s.Entries = append(s.Entries, e)
+		return nil
+	case readErr != nil:
+		return s.broken(opts, e, readErr)
+	}
+	s.applied(src, patches)
+	return nil
+}
+
+// entry is the source as an entry that is no layer yet.
+func (src source) entry() Entry {
+	return Entry{Kind: src.kind, Label: src.label, Files: []string{src.label}, Layer: -1}
+}
+
+func (src source) parse(opts Options, text []byte) ([]compose.Patch, error) {
+	return compose.ParsePatches(compose.Source{File: src.label, Dir: src.dir, Kind: src.kind, UserHome: opts.UserHome}, text)
+}
+
+// applied makes a source a layer.
+func (s *Stack) applied(src source, patches []compose.Patch) {
+	e := src.entry()
+	s.add(&e, compose.Layer{Label: src.label, Kind: src.kind, Patches: patches})
+	s.Entries = append(s.Entries, e)
+}
+
+// broken keeps a layer of the user that cannot be read as an entry, or ends with
+// its error.
+func (s *Stack) broken(opts Options, e Entry, err error) error {
+	if !opts.Lenient {
 		return err
 	}
+	e.State, e.Err = Broken, err
 	s.Entries = append(s.Entries, e)
 	return nil
 }

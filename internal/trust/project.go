@@ -61,8 +61,8 @@ func findProject(dir, userHome, dshHome string) (Project, bool, error) {
 		if slices.ContainsFunc(ends, func(end fs.FileInfo) bool { return os.SameFile(end, info) }) {
 			return Project{}, false, nil
 		}
-		if found, err := hasLayer(at, info, dshHome); found || err != nil {
-			return Project{Dir: at, Patch: filepath.Join(at, layerDir, patchName)}, found, err
+		if hasLayer(at, info, dshHome) {
+			return Project{Dir: at, Patch: filepath.Join(at, layerDir, patchName)}, true, nil
 		}
 		root, err := exists(filepath.Join(at, ".git"))
 		if up := filepath.Dir(at); root || err != nil || up == at {
@@ -95,28 +95,25 @@ func upwards(dir string) ([]fs.FileInfo, error) {
 	}
 }
 
-// hasLayer says whether dir holds a project layer. A patch that nobody may look
-// at counts, so that whoever reads it can say why not.
-func hasLayer(dir string, dirInfo fs.FileInfo, dshHome string) (bool, error) {
+// hasLayer says whether dir holds a project layer. What cannot be looked at
+// counts, so that whoever reads it can say why not, and only then.
+func hasLayer(dir string, dirInfo fs.FileInfo, dshHome string) bool {
 	folder := filepath.Join(dir, layerDir)
 	info, err := os.Stat(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return false
 	}
 	if err != nil {
-		return false, err
+		return true
 	}
 	if !info.IsDir() {
-		return false, nil
+		return false
 	}
 	if home, err := os.Stat(dshHome); err == nil && (os.SameFile(info, home) || os.SameFile(dirInfo, home)) {
-		return false, nil
+		return false
 	}
 	found, err := exists(filepath.Join(folder, patchName))
-	if errors.Is(err, fs.ErrPermission) {
-		return true, nil
-	}
-	return found, err
+	return found || err != nil
 }
 
 // exists says whether anything is at path; a link counts, wherever it points.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,26 +18,49 @@ import (
 // nothing and is never trusted.
 type Seal string
 
-// SealOf seals the text of a patch and the files that it names, whose paths are
-// absolute; their order does not count, nor that one is named twice. Pass the
-// bytes that were parsed: what the file holds by now may be something else.
+// Contents is the hash of what stood at each of some paths when it was read.
+type Contents map[string]string
+
+// Read hashes what is at paths, which are absolute.
 //
-// A named path is followed if it is a link, and that nothing is there, or can
-// be, counts as well. A file counts with its content and whether it is executable, a directory
-// with the names and all that is in it. Links in a directory are not followed
-// and count with the text of their target. Pipes, sockets and devices have no
+// A path is followed if it is a link, and that nothing is there, or can be,
+// counts as well. A file counts with its content and whether it is executable, a
+// directory with the names and all that is in it. Links in a directory count
+// with the text of their target, and with the content of a file that they lead
+// to; those to directories are not followed. Pipes, sockets and devices have no
 // content to seal and count with their kind. It is an error if anything of this
 // cannot be read.
-func SealOf(patch []byte, files []string) (Seal, error) {
-	fields := []string{"project layer", string(patch)}
-	for _, file := range slices.Compact(slices.Sorted(slices.Values(files))) {
-		sum, err := sumNamed(file)
+func Read(paths []string) (Contents, error) {
+	c := Contents{}
+	for _, path := range paths {
+		sum, err := sumNamed(path)
 		if err != nil {
-			return "", fmt.Errorf("sealing %s: %w", file, err)
+			return nil, fmt.Errorf("sealing %s: %w", path, err)
 		}
-		fields = append(fields, file, sum)
+		c[path] = sum
 	}
-	return Seal("sha256:" + hex.EncodeToString([]byte(sumOf(fields...)))), nil
+	return c, nil
+}
+
+// Seal seals the text of a patch together with the contents of the files that it
+// names. Pass the bytes that were parsed: what the file holds by now may be
+// something else.
+func (c Contents) Seal(patch []byte) Seal {
+	fields := []string{"project layer", string(patch)}
+	for _, path := range slices.Sorted(maps.Keys(c)) {
+		fields = append(fields, path, c[path])
+	}
+	return Seal("sha256:" + hex.EncodeToString([]byte(sumOf(fields...))))
+}
+
+// SealOf is the seal of a patch and of the files that it names as they are now;
+// see [Read].
+func SealOf(patch []byte, files []string) (Seal, error) {
+	c, err := Read(files)
+	if err != nil {
+		return "", err
+	}
+	return c.Seal(patch), nil
 }
 
 // sumOf hashes fields so that no two lists of fields are hashed alike: the
@@ -76,7 +100,13 @@ func sum(path string, info fs.FileInfo) (string, error) {
 		// A junction of Windows is a link too, and its mode does not say so.
 		target, err := os.Readlink(path)
 		if err == nil {
-			return sumOf("link", target), nil
+			content := ""
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				if content, err = sumFile(path, info.Mode()); err != nil {
+					return "", err
+				}
+			}
+			return sumOf("link", target, content), nil
 		}
 		if mode&fs.ModeSymlink != 0 {
 			return "", err

@@ -69,6 +69,7 @@ func TestSealChanges(t *testing.T) {
 		"a file moves to below":        func(t *testing.T, root string) { remove("d/b")(t, root); write("d/sub/b", "two")(t, root) },
 		"the target of a link inside":  write("d/l", "-> b"),
 		"a link inside becomes a file": write("d/l", "a"),
+		"a link inside leads out":      func(t *testing.T, root string) { write("d/out", "-> ../f")(t, root) },
 		"a file inside becomes a link": write("d/b", "-> a"),
 		"the named file is executable": mode("f"),
 		"a file inside is executable":  mode("d/sub/c"),
@@ -102,8 +103,7 @@ func TestSealStays(t *testing.T) {
 			t.Errorf("%s counts", what)
 		}
 	}
-	put(t, root, "f", "what a link in the directory points at")
-	put(t, root, "e/y", "")
+	put(t, root, "e/y", "in a directory that a link in the directory points at")
 	chmod(t, filepath.Join(root, "d"), 0o700)
 	chmod(t, filepath.Join(root, "g"), 0o600)
 	if got := seal(t, root, "[]", "g", "d"); got != before {
