@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,13 +64,42 @@ func recovered(ctx context.Context, env Env, name profile.Name) (warnings []stri
 
 func (e Env) options() staging.Options {
 	words := []string{"dsh"}
-	for _, arg := range e.Args {
+	for _, arg := range withoutValues(e.Args) {
 		if strings.Contains(arg, "://") {
 			arg = registry.ShownAddress(arg) // without what may be secret in it
 		}
 		words = append(words, arg)
 	}
 	return staging.Options{Command: fault.ShellWords(words...), Waiting: e.Waiting}
+}
+
+// withoutValues is a command line without the values of `config set` and --set,
+// which may be secret: it is kept with the lock, and shown to those who wait.
+func withoutValues(args []string) []string {
+	var shown []string
+	assign, place := false, 0 // the next word is an assignment; words of `config set` so far
+	for i, arg := range args {
+		target, _, _ := strings.Cut(arg, "=")
+		switch rest, isSet := strings.CutPrefix(arg, "--set="); {
+		case isSet:
+			target, _, _ = strings.Cut(rest, "=")
+			shown = append(shown, "--set="+target+"=…")
+		case assign:
+			shown = append(shown, target+"=…")
+		case place == 2 && !strings.HasPrefix(arg, "--"):
+			shown = append(shown, "…")
+		default:
+			shown = append(shown, arg)
+			switch {
+			case arg == "set" && slices.Contains(args[:i], "config"):
+				place = 1
+			case place == 1 && !strings.HasPrefix(arg, "-"):
+				place = 2
+			}
+		}
+		assign = arg == "--set"
+	}
+	return shown
 }
 
 // Replaced says what making a profile anew did.
