@@ -85,7 +85,7 @@ func (w writing) untagged(text string, path []string, row string) {
 		f.Message = "!!js stands inside the quotes, so that it is part of a text and nothing is evaluated"
 	}
 	f.Remedy = "write !!js in front of the quotes: !!js '…'"
-	if _, err := jsexpr.Parse(expr); err == nil && len(expr) < 60 && jsexpr.MaskStrings(expr) == expr && !strings.ContainsAny(expr, "'\n") {
+	if _, err := jsexpr.Parse(expr); err == nil && len(expr) < 60 && jsexpr.MaskLiterals(expr) == expr && !strings.ContainsAny(expr, "'\n") {
 		f.Remedy = fmt.Sprintf("write !!js in front of the quotes: !!js '%s'", expr)
 	}
 	w.add(w.step, path, f)

@@ -79,7 +79,7 @@ func redact(v Value, where exposure) Value {
 		return v
 	case Expr:
 		if where != open {
-			return Expr{jsexpr.MaskStrings(v.Text)}
+			return Expr{jsexpr.MaskLiterals(v.Text)}
 		}
 		return Expr{redactPlain(v.Text)}
 	case *Map:

@@ -2,29 +2,24 @@ package jsexpr
 
 import (
 	"bytes"
-	"net/url"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tdewolff/parse/v2/js"
 )
 
 const (
 	mask = "***"
-	// shortest is the length of the shortest text that may be a secret, in
-	// characters.
-	shortest = 8
-	// marked stands in the text where something is masked; UTF-8 never has it.
-	marked = 0xFF
+	// markedText and markedNumber stand in the text where something is masked;
+	// UTF-8 never has them.
+	markedText   = 0xFF
+	markedNumber = 0xFE
 )
 
-// MaskStrings is the text of an expression with the content of string and
-// template literals replaced by *** where it could be a secret: where it has 8
-// or more characters and is neither the name of an environment variable that
-// is read nor a web address without user, query and fragment. Keys of objects
-// stay. In a text that does not parse, all from the first quote on is replaced.
-func MaskStrings(text string) string {
+// MaskLiterals is the text of an expression, which stands for a secret, with
+// its texts, templates and numbers replaced by ***. Names of environment
+// variables that it reads and keys of objects stay. In a text that does not
+// parse, all from the first quote on is replaced.
+func MaskLiterals(text string) string {
 	p, err := read(text)
 	if err != nil {
 		if quote := strings.IndexAny(text, "'\"`"); quote >= 0 {
@@ -37,16 +32,19 @@ func MaskStrings(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		end := i
-		for end < len(text) && p.buf[end] == marked {
+		for end < len(text) && p.buf[end] == p.buf[i] && p.buf[i] >= markedNumber {
 			end++
 		}
-		if end > i {
+		switch {
+		case end == i:
+			b.WriteByte(text[i])
+			end++
+		case p.buf[i] == markedNumber:
+			b.WriteString("'" + mask + "'") // so that it still is an expression
+		default:
 			b.WriteString(mask)
-			i = end
-			continue
 		}
-		b.WriteByte(text[i])
-		i++
+		i = end
 	}
 	return b.String()
 }
@@ -60,8 +58,11 @@ type masker struct {
 func (m masker) Enter(n js.INode) js.IVisitor {
 	switch n := n.(type) {
 	case *js.LiteralExpr:
-		if n.TokenType == js.StringToken {
+		switch n.TokenType {
+		case js.StringToken:
 			m.whole(inner(n.Data))
+		case js.DecimalToken, js.IntegerToken, js.BinaryToken, js.OctalToken, js.HexadecimalToken:
+			mark(n.Data, markedNumber)
 		}
 	case *js.DirectivePrologueStmt:
 		return nil
@@ -69,10 +70,10 @@ func (m masker) Enter(n js.INode) js.IVisitor {
 		if len(n.List) == 0 {
 			m.whole(inner(n.Tail))
 		} else {
-			mark(inner(n.Tail))
+			mark(inner(n.Tail), markedText)
 		}
 	case *js.TemplatePart:
-		mark(inner(n.Value))
+		mark(inner(n.Value), markedText)
 	case *js.PropertyName:
 		if n.Computed == nil {
 			return nil
@@ -90,21 +91,15 @@ func (m masker) Exit(js.INode) {}
 
 // whole marks the content of a literal that is a text by itself.
 func (m masker) whole(content []byte) {
-	if !m.env[string(content)] && !harmlessURL(string(content)) {
-		mark(content)
+	if !m.env[string(content)] {
+		mark(content, markedText)
 	}
 }
 
-func mark(content []byte) {
-	if utf8.RuneCount(content) >= shortest && !bytes.Equal(content, []byte(mask)) {
+func mark(content []byte, with byte) {
+	if !bytes.Equal(content, []byte(mask)) {
 		for i := range content {
-			content[i] = marked
+			content[i] = with
 		}
 	}
-}
-
-func harmlessURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) && u.Host != "" &&
-		u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }

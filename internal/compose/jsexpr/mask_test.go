@@ -5,27 +5,27 @@ import (
 	"testing"
 )
 
-func TestMaskStrings(t *testing.T) {
+func TestMaskLiterals(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"process.env.X ?? 'sk-12345678'", "process.env.X ?? '***'"},
-		{"process.env.X ?? 'short12'", "process.env.X ?? 'short12'"},
-		{"process.platform === 'win32' ? 'never' : \"ask\"", "process.platform === 'win32' ? 'never' : \"ask\""},
+		{"process.env.X ?? 'short12'", "process.env.X ?? '***'"},
+		{"process.platform === 'win32' ? 'never' : \"ask\"", "process.platform === '***' ? '***' : \"***\""},
 		{"process.env['MY_VARIABLE'] ?? 'MY_VARIABLE'", "process.env['MY_VARIABLE'] ?? 'MY_VARIABLE'"},
 		{"process.env['MY_VARIABLE'] ?? 'OTHER_VARIABLE'", "process.env['MY_VARIABLE'] ?? '***'"},
-		{"process.env.U ?? 'https://api.example.com/v1'", "process.env.U ?? 'https://api.example.com/v1'"},
+		{"process.env.U ?? 'https://api.example.com/v1'", "process.env.U ?? '***'"},
 		{"'https://user:pw@api.example.com/v1'", "'***'"},
 		{"'https://api.example.com/?token=abc'", "'***'"},
 		{"`abcdefgh`", "`***`"},
-		{"`abcdefgh${a}ijklmnop${b}qr`", "`***${a}***${b}qr`"},
+		{"`abcdefgh${a}ijklmnop${b}qr`", "`***${a}***${b}***`"},
 		{"`https://abc${a}`", "`***${a}`"},
 		{"f('12345678', {'x-api-key': 'abcdefgh', k: ['ijklmnop']})", "f('***', {'x-api-key': '***', k: ['***']})"},
-		{"({['a-long-key']: 1})", "({['***']: 1})"},
+		{"({['a-long-key']: 1})", "({['***']: '***'})"},
 		{`'1234\'5678'`, "'***'"},
-		{"'äöüß1234' + 'äöüß123'", "'***' + 'äöüß123'"},
+		{"'äöüß1234' + 'äöüß123'", "'***' + '***'"},
 		{"a / 'abcdefgh' / b", "a / '***' / b"},
 		{"/'/.test(a) ? 'abcdefgh' : b", "/'/.test(a) ? '***' : b"},
 		{"a // don't\n+ 'abcdefgh'", "a // don't\n+ '***'"},
-		{"0755 + 'abcdefgh'", "0755 + '***'"},
+		{"0755 + 'abcdefgh'", "'***' + '***'"},
 		{"x => { return 'abcdefgh' }", "x => { return '***' }"},
 		{"(class { ['abcdefgh'] = 'abcdefgh'; ['abcdefgh']() {} })", "(class { ['***'] = '***'; ['***']() {} })"},
 		{"(class { static { f('abcdefgh') } })", "(class { static { f('***') } })"},
@@ -36,19 +36,21 @@ func TestMaskStrings(t *testing.T) {
 		{"new A('abcdefgh')?.['abcdefgh']('abcdefgh')", "new A('***')?.['***']('***')"},
 		{"Bearer 'abc' ??", "Bearer '***"},
 		{"'abcdefgh", "'***"},
+		{"1234", "'***'"},
+		{"f(-12.5e3, 0x1F)", "f(-'***', '***')"},
 		{"a b", "a b"},
 		{"'***'", "'***'"},
 	}
 	for _, test := range tests {
-		if got := MaskStrings(test.text); got != test.want {
+		if got := MaskLiterals(test.text); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.text, got, test.want)
 		}
 	}
 }
 
-// TestMaskStringsWhereverALiteralStands puts a secret in the place of every
+// TestMaskLiteralsWhereverALiteralStands puts a secret in the place of every
 // name of programs of all kinds.
-func TestMaskStringsWhereverALiteralStands(t *testing.T) {
+func TestMaskLiteralsWhereverALiteralStands(t *testing.T) {
 	const secret = "sk-0123456789"
 	for _, program := range []string{
 		"S + S", "S ? S : S", "[S, ...S]", "({a: S, ...S, [S]: S, m(a = S) { return S }, get g() { return S }})", "f(S, ...S)", "new F(S)", "S.a", "a[S]", "a?.[S]",
@@ -63,7 +65,7 @@ func TestMaskStringsWhereverALiteralStands(t *testing.T) {
 			if _, err := Parse(text); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
-			if masked := MaskStrings(text); strings.Contains(masked, secret) {
+			if masked := MaskLiterals(text); strings.Contains(masked, secret) {
 				t.Errorf("%s: masked %s", text, masked)
 			}
 		}

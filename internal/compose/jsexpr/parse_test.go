@@ -166,7 +166,7 @@ func TestParseOfDeepTexts(t *testing.T) {
 		text := strings.Repeat(part, maxBytes/len(part))
 		Parse(text)
 		Parse(text[:min(len(text), 4_000)])
-		MaskStrings(text)
+		MaskLiterals(text)
 	}
 	flat := "[" + strings.Repeat("'a', ", 2_000) + "]"
 	if _, err := Parse(flat); err != nil {
@@ -198,11 +198,11 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: a comment behind it changes what is read:\n%s", text, diff)
 			}
 		}
-		masked := MaskStrings(text)
+		masked := MaskLiterals(text)
 		if err == nil && kind(masked) == "error" {
 			t.Fatalf("%q parses, and masked it does not: %q", text, masked)
 		}
-		if again := MaskStrings(masked); again != masked {
+		if again := MaskLiterals(masked); again != masked {
 			t.Fatalf("%q: masked %q, masked again %q", text, masked, again)
 		}
 	})
