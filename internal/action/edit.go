@@ -60,6 +60,8 @@ type edit struct {
 	shown shown
 	src   compose.Source
 	rules compose.PathRules
+	// composed is the profile as it is.
+	composed *Composed
 	// below and above are the layers around that of the file.
 	below, above []compose.Layer
 	report       *Edit
@@ -217,7 +219,7 @@ func (e *edit) open(p *profile.Profile, file string) error {
 	}
 	e.report.File = file
 	e.src = compose.Source{File: file, Dir: filepath.Dir(file), Kind: e.opts.Layer, UserHome: e.env.userHome()}
-	e.rules = c.Rules
+	e.rules, e.composed = c.Rules, c
 	for _, entry := range c.Stack.Entries {
 		switch {
 		case entry.Kind == compose.BundleLayer && entry.State == stack.Broken:

@@ -23,11 +23,11 @@ func Set(ctx context.Context, env Env, opts EditOptions, place, value string) (*
 		if err != nil {
 			return nil, err
 		}
-		key, err := r.settable()
+		key, err := r.setting().key()
 		if err != nil {
 			return nil, err
 		}
-		v, err := e.value(value)
+		v, err := r.setting().value(e.src, value)
 		if err != nil {
 			return nil, err
 		}
@@ -45,15 +45,6 @@ func Set(ctx context.Context, env Env, opts EditOptions, place, value string) (*
 	})
 }
 
-// value reads a value of the command line, as it may stand in the file.
-func (e *edit) value(text string) (compose.Value, error) {
-	v, err := compose.ParseValue(e.src, []byte(text))
-	if wrong, ok := errors.AsType[*compose.SyntaxError](err); ok {
-		err = fault.WithHint(fault.Errorf(fault.Composition, "reading the value: %s", wrong.Problem), "%s", wrong.Remedy)
-	}
-	return v, err
-}
-
 // disableRow switches a row off.
 func disableRow(e *edit, text []byte, id string) ([]byte, error) {
 	r, err := e.switched(text, id)
@@ -61,8 +52,11 @@ func disableRow(e *edit, text []byte, id string) ([]byte, error) {
 		return nil, err
 	}
 	if group, _ := r.row.Get("group"); compose.Truthy(group) {
-		return nil, fault.WithHint(fault.Errorf(fault.Composition, "%s is a group, and a group is never off", r.target.ID),
-			"switch off the rows in it: %s", r.childCommand("disable", ""))
+		err := fault.Errorf(fault.Composition, "%s is a group, and a group is never off", r.target.ID)
+		if row := firstRowIn(r.tree, r.row); row != "" {
+			return nil, fault.WithHint(err, "switch off the rows in it: %s", r.command("disable", row))
+		}
+		return nil, err
 	}
 	return e.finish(r, "disabled", true, func() ([]byte, error) {
 		if isOff(r.row) {
@@ -162,7 +156,7 @@ func (e *edit) row(text []byte, place string) (*rowText, error) {
 		r.doc, _ = v.(*compose.List)
 	}
 	r.tree = e.tree(r.patches, false)
-	if r.target, err = findTarget(r.tree, e.opts.Name, place); err != nil {
+	if r.target, err = e.composed.findTarget(r.tree, place); err != nil {
 		return nil, e.notBelow(r, place, err)
 	}
 	r.row = r.target.Row
@@ -188,7 +182,7 @@ func (e *edit) notBelow(r *rowText, place string, err error) error {
 		return err
 	}
 	all := e.tree(r.patches, true)
-	target, allErr := findTarget(all, e.opts.Name, place)
+	target, allErr := e.composed.findTarget(all, place)
 	if allErr != nil {
 		return err
 	}
@@ -277,61 +271,12 @@ func (w rowWalk) last(rows compose.Value, spot patchedit.Path) (found patchedit.
 	return found
 }
 
-// settable is the key of the row that is to be set, or why it cannot be.
-func (r *rowText) settable() (string, error) {
-	id := r.target.ID
-	shown := fault.ShellWord(compose.Target{ID: id}.String())
-	switch key := r.target.RowKey; {
-	case key == "" && len(r.target.Path) == 0:
-		return "", fault.WithHint(fault.Errorf(fault.Other, "%s is a whole row", id),
-			"name a key of its config, %s.KEY, or a key of the row, %s:disabled", shown, shown)
-	case key == "" || key == "config":
-		if r.isGroup() {
-			return "", fault.WithHint(fault.Errorf(fault.Composition, "%s is a group, and its config is rows, which patches would not find any more if it were restated", id),
-				"change a row in it by its own id: %s", r.childCommand("set", ".KEY", "VALUE"))
-		}
-		return "config", nil
-	case key == "id":
-		return "", fault.Errorf(fault.Composition, "%s:id cannot be set: an override finds its row by the id and never changes it", id)
-	case key == "name":
-		return "", fault.WithHint(fault.Errorf(fault.Composition, "%s:name cannot be set: in an override the name is a check, and no row becomes another plugin", id),
-			"switch the row off, and insert one with the other plugin: dsh config disable %s", shown)
-	case key == "insert":
-		return "", fault.WithHint(fault.Errorf(fault.Composition, "%s:insert cannot be set: insert adds rows and is no key of a row", id),
-			"write the rows into %s", r.src.File)
-	case !slices.Contains(settableKeys, key):
-		err := fault.Errorf(fault.Composition, "rows have no key %s; they have %s", key, strings.Join(settableKeys, ", "))
-		if meant := compose.Closest(key, settableKeys); meant != "" {
-			return "", fault.WithHint(err, "did you mean %s:%s?", id, meant)
-		}
-		return "", fault.WithHint(err, "a key of the config is written behind a dot: %s", fault.ShellWord(compose.Target{ID: id, Path: []string{key}}.String()))
-	default:
-		return key, nil
+// setting is the writing of a value at the target.
+func (r *rowText) setting() setting {
+	return setting{
+		target: r.target, tree: r.tree, rows: "write the rows into " + r.src.File,
+		write: func(place, value string) string { return r.command("set", place, value) },
 	}
-}
-
-// settableKeys are the keys of a row that an override may set.
-var settableKeys = []string{"config", "disabled", "group", "inject", "intercept", "isolate"}
-
-// isGroup says whether the config of the row is rows.
-func (r *rowText) isGroup() bool {
-	group, _ := r.row.Get("group")
-	name, _ := r.row.Get("name")
-	config, _ := r.row.Get("config")
-	_, isList := config.(*compose.List)
-	return isList && (compose.Truthy(group) || name == "cordis:group")
-}
-
-// childCommand is a command about a row in the group.
-func (r *rowText) childCommand(verb, key string, words ...string) string {
-	child := "ROW"
-	for _, row := range (compose.Row{Entry: r.row}).Children() {
-		if id := row.ID(); compose.Truthy(id) && r.tree.Find(id) == row.Entry {
-			child = compose.Target{ID: compose.IDText(id)}.String()
-			break
-		}
-	}
-	return r.command(verb, append([]string{child + key}, words...)...)
 }
 
 // command is a command line about the file.

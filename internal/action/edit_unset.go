@@ -30,7 +30,7 @@ func Unset(ctx context.Context, env Env, opts EditOptions, place string) (*Edit,
 		}
 		switch key := r.target.RowKey; {
 		case key == "id" || key == "name" || key == "insert":
-			_, err := r.settable()
+			_, err := r.setting().key()
 			return nil, err
 		case key == "" && len(r.target.Path) == 0:
 			return r.unsetRow()
@@ -38,8 +38,8 @@ func Unset(ctx context.Context, env Env, opts EditOptions, place string) (*Edit,
 			return e.finish(r, key, nil, func() ([]byte, error) {
 				return r.withoutKey(key, func(compose.Value) bool { return true })
 			})
-		case r.isGroup():
-			_, err := r.settable()
+		case isGroup(r.row):
+			_, err := r.setting().key()
 			return nil, err
 		default:
 			return e.finish(r, "config", nil, func() ([]byte, error) { return r.unsetKey(r.target.Path) })
