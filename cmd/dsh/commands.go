@@ -85,7 +85,7 @@ func (r *runner) badFlag(c *cli.Context, err error, _ bool) error {
 	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
 		for _, word := range r.args {
 			if trimmed := strings.TrimLeft(word, "-"); word != trimmed && (trimmed == name || strings.HasPrefix(trimmed, name+"=")) {
-				name = word
+				name, _, _ = strings.Cut(word, "=") // the value may be secret
 			}
 		}
 		err = fault.Errorf(fault.Other, "%s has no flag %s", command, name)

@@ -101,7 +101,7 @@ func (r *runner) otherConfigVerb(c *cli.Context) error {
 	}
 	err := fault.Errorf(fault.Other, "dsh config has no verb %q; it knows %s", c.Args().First(), list)
 	if meant := r.closestVerb(c, c.Args().First()); meant != "" {
-		return fault.WithHint(err, "did you mean: dsh config %s", fault.ShellWords(append([]string{meant}, c.Args().Tail()...)...))
+		return fault.WithHint(err, "did you mean: dsh config %s", meant)
 	}
 	return err
 }

@@ -185,6 +185,7 @@ func (a *arranger) sort(words []string) error {
 		if leaf := a.leaf(); len(leaf.Verbs) > 0 {
 			verb := findSyntax(leaf.Verbs, word)
 			if verb == nil {
+				a.askedForJSON(words)
 				a.arguments = words
 				return nil
 			}
@@ -195,6 +196,17 @@ func (a *arranger) sort(words []string) error {
 		words = words[1:]
 	}
 	return nil
+}
+
+// askedForJSON looks for --json in words that are passed on as they are. They
+// will be refused, and whoever wants JSON gets that as JSON.
+func (a *arranger) askedForJSON(words []string) {
+	for _, word := range words {
+		if word == "--" {
+			return
+		}
+		a.options.globals.json = a.options.globals.json || word == "--json"
+	}
 }
 
 // takeFlag takes one flag, and its value where it has one, off the front of

@@ -256,7 +256,8 @@ func TestArrangeGlobalOptionsAnywhere(t *testing.T) {
 		{[]string{"--json", "plugin", "--installation", "d", "add", "x"}, Global{"d", true}, []string{"plugin", "add", "x"}},
 		{[]string{"plugin", "add", "x", "--installation=d", "-D"}, Global{Installation: "d"}, []string{"plugin", "add", "-D", "x"}},
 		{[]string{"plugin", "add", "--", "--json"}, Global{}, []string{"plugin", "add", "--", "--json"}},
-		{[]string{"plugin", "dlx", "--json"}, Global{}, []string{"plugin", "--", "dlx", "--json"}},
+		{[]string{"plugin", "dlx", "--json"}, Global{JSON: true}, []string{"plugin", "--", "dlx", "--json"}},
+		{[]string{"plugin", "dlx", "--", "--json"}, Global{}, []string{"plugin", "--", "dlx", "--", "--json"}},
 
 		// One that the verb declares is the verb's.
 		{[]string{"config", "dump", "--json"}, Global{}, []string{"config", "dump", "--json"}},
