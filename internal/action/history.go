@@ -23,7 +23,8 @@ type history struct {
 	tree    *compose.Tree
 	births  map[*compose.Map]birth
 	touched map[*compose.Map][]int // steps that overrode the row or put rows into it
-	removed map[*compose.Map]int   // the step that took it out with the config of its group
+	texts   compose.Places
+	removed map[*compose.Map]int // the step that took it out with the config of its group
 }
 
 // birth is where a row came from: a step, and the keys that lead from its
@@ -177,7 +178,7 @@ func (h *history) where(step int, path ...string) Where {
 	where.Line, where.Column = patch.Line, patch.Column
 	if len(path) > 0 {
 		full := append([]string{strconv.Itoa(patch.Entry)}, path...)
-		if line, column, ok := compose.Position(patch.Source.Text, full...); ok {
+		if line, column, ok := h.texts.Find(patch.Source, full...); ok {
 			where.Line, where.Column = line, column
 		}
 	}

@@ -144,28 +144,13 @@ func (e *UnsupportedError) collect(row compose.Row) {
 	if row.Name() != groupPlugin {
 		e.Rows = append(e.Rows, row)
 	}
-	for _, child := range children(row) {
+	for _, child := range row.Mounted() {
 		e.collect(child)
 	}
 }
 
-// groupPlugin holds rows, also where nothing marks its row as a group, and
-// does nothing itself.
+// groupPlugin holds rows and does nothing itself.
 const groupPlugin = "cordis:group"
-
-func children(row compose.Row) []compose.Row {
-	list, ok := row.Config().(*compose.List)
-	if !ok || row.Name() != groupPlugin {
-		return row.Children()
-	}
-	var rows []compose.Row
-	for _, item := range list.Items {
-		if entry, ok := item.(*compose.Map); ok {
-			rows = append(rows, compose.Row{Entry: entry, Origin: row.Origin})
-		}
-	}
-	return rows
-}
 
 func hasRow(tree *compose.Tree, id string) bool {
 	for row := range tree.All() {

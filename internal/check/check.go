@@ -9,6 +9,7 @@ import (
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
+	"dsh/internal/patchedit"
 )
 
 // Options say what is known beside the layers.
@@ -88,7 +89,9 @@ type checker struct {
 	ids     []string                         // that patches can name, likewise
 	gone    map[*compose.Map]int             // rows that were taken out, likewise
 	schemas map[string]*pluginSchema
-	room    int // bytes of texts that may still be read for exact places
+	rowsOf  map[*compose.Step][]*compose.Map // rows that a step brought in, likewise
+	places  compose.Places
+	notes   map[*compose.Source]patchedit.Notes
 	words   int // near words that may still be looked for
 	found   []located
 }
@@ -99,12 +102,9 @@ type located struct {
 	layer int
 }
 
-// maxRoom and maxWords bound what many findings cost: the exact place of each
-// takes a reading of its text, and nobody reads thousands of findings.
-const (
-	maxRoom  = 2 << 20
-	maxWords = 300
-)
+// maxWords bounds what many findings cost: each word is compared with all ids,
+// and nobody reads thousands of findings.
+const maxWords = 300
 
 func newChecker(t *compose.Tree, opts Options) *checker {
 	if opts.Schema == nil {
@@ -114,9 +114,9 @@ func newChecker(t *compose.Tree, opts Options) *checker {
 		opts.Disabled = func(string) string { return "" }
 	}
 	c := &checker{
-		t: t, opts: opts, room: maxRoom, words: maxWords,
+		t: t, opts: opts, words: maxWords,
 		rows: map[*compose.Map]origin{}, writers: map[*compose.Map]origin{}, before: map[*compose.Step]origin{}, groups: map[*compose.Map]*compose.Map{},
-		schemas: map[string]*pluginSchema{},
+		schemas: map[string]*pluginSchema{}, notes: map[*compose.Source]patchedit.Notes{},
 	}
 	for i := range t.Steps {
 		c.trace(i)
@@ -258,9 +258,8 @@ func (c *checker) add(step *compose.Step, path []string, f Finding) {
 	f.Line, f.Column = step.Patch.Line, step.Patch.Column
 	if src := step.Patch.Source; src != nil {
 		f.File = src.File
-		if len(path) > 0 && len(src.Text) > 0 && c.room > len(src.Text) {
-			c.room -= len(src.Text)
-			if line, column, ok := compose.Position(src.Text, below([]string{strconv.Itoa(step.Patch.Entry)}, path...)...); ok {
+		if len(path) > 0 && len(src.Text) > 0 {
+			if line, column, ok := c.places.Find(src, below([]string{strconv.Itoa(step.Patch.Entry)}, path...)...); ok {
 				f.Line, f.Column = line, column
 			}
 		}

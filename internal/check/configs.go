@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -363,14 +362,16 @@ func differences(path []string, here, there compose.Value) []difference {
 // from the layers below, as a comment in it says.
 func (c *checker) copiedKeys(step *compose.Step) [][]string {
 	src := step.Patch.Source
-	if src == nil || !bytes.Contains(src.Text, []byte(copyNote)) {
+	if src == nil {
 		return nil
 	}
-	return patchedit.CopiedKeys(src.Text, patchedit.Path{strconv.Itoa(step.Patch.Entry), "config"})
+	notes, ok := c.notes[src]
+	if !ok {
+		notes = patchedit.ReadNotes(src.Text)
+		c.notes[src] = notes
+	}
+	return notes.CopiedKeys(patchedit.Path{strconv.Itoa(step.Patch.Entry), "config"})
 }
-
-// copyNote is in every comment that [patchedit.CopiedKeys] reads.
-const copyNote = "copied from the layers below"
 
 // dshFolder finds paths of a project's layer that mean the folder which the
 // layer is in.
@@ -383,13 +384,12 @@ func (c *checker) dshFolder(step *compose.Step) {
 		if !bounded(config) {
 			return
 		}
-		for _, name := range compose.Paths(c.opts.Rules(get(row, "name")), config) {
-			if filepath.Clean(name) != filepath.Clean(src.Dir) {
+		for _, path := range compose.Paths(c.opts.Rules(get(row, "name")), config) {
+			if filepath.Clean(path.Path) != filepath.Clean(src.Dir) {
 				continue
 			}
-			path, _ := pathOf(config, name)
-			c.add(step, below(at, path...), Finding{
-				Code: PathIsDshFolder, Severity: Info, Row: id(row), Subject: compose.PathText(path),
+			c.add(step, below(at, path.Keys...), Finding{
+				Code: PathIsDshFolder, Severity: Info, Row: id(row), Subject: compose.PathText(path.Keys),
 				Message: fmt.Sprintf("the path means %s, the folder of this file", src.Dir),
 				Remedy:  "write .. for the project's own directory",
 			})
@@ -400,34 +400,23 @@ func (c *checker) dshFolder(step *compose.Step) {
 			find(step.Target, change.New, []string{"config"})
 		}
 	}
-	for _, row := range c.order {
-		if at := c.rows[row]; at.step == step {
-			if config, ok := row.Get("config"); ok && c.writers[row].step == step {
-				find(row, config, below(at.path, "config"))
-			}
+	for _, row := range c.broughtBy(step) {
+		if config, ok := row.Get("config"); ok && c.writers[row].step == step {
+			find(row, config, below(c.rows[row].path, "config"))
 		}
 	}
 }
 
-// pathOf is where in v a text stands.
-func pathOf(v compose.Value, text string) ([]string, bool) {
-	switch v := v.(type) {
-	case string:
-		return nil, v == text
-	case *compose.Map:
-		for key, item := range v.All() {
-			if path, ok := pathOf(item, text); ok {
-				return append([]string{key}, path...), true
-			}
-		}
-	case *compose.List:
-		for i, item := range v.Items {
-			if path, ok := pathOf(item, text); ok {
-				return append([]string{strconv.Itoa(i)}, path...), true
-			}
+// broughtBy is the rows that a step brought in.
+func (c *checker) broughtBy(step *compose.Step) []*compose.Map {
+	if c.rowsOf == nil {
+		c.rowsOf = map[*compose.Step][]*compose.Map{}
+		for _, row := range c.order {
+			by := c.rows[row].step
+			c.rowsOf[by] = append(c.rowsOf[by], row)
 		}
 	}
-	return nil, false
+	return c.rowsOf[step]
 }
 
 // relativePaths holds the tree to the promise that every path in it is
@@ -441,11 +430,7 @@ func (c *checker) relativePaths() {
 		if !ok {
 			continue
 		}
-		var path []string
-		if config := valueOf(p.Row, "config"); bounded(config) {
-			path, _ = pathOf(config, p.Path)
-		}
-		c.add(at.step, below(at.path, path...), Finding{
+		c.add(at.step, below(at.path, p.Keys...), Finding{
 			Code: RelativePath, Severity: Error, Row: id(p.Row), Subject: p.Path,
 			Message: fmt.Sprintf("the path %s in the config of row %s is not absolute after composing", c.shown(p.Path), called(p.Row)),
 			Remedy:  "write it as an absolute path",

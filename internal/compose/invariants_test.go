@@ -167,7 +167,7 @@ func TestPathsStayWhereTheyWereWritten(t *testing.T) {
 			if len(row.Children()) > 0 {
 				continue
 			}
-			for _, path := range Paths(rules(row.Name()), row.Config()) {
+			for _, path := range texts(Paths(rules(row.Name()), row.Config())) {
 				if n, ok := strings.CutPrefix(path[2:], "/l"); !ok || path != "/"+n+"/l"+n {
 					t.Fatalf("path %s in\n%s", path, tree.Dump())
 				}

@@ -1,6 +1,9 @@
 package compose
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Kind is where in the stack a layer stands, lowest first.
 type Kind uint8
@@ -127,15 +130,16 @@ func (t *Tree) IDs() []string {
 }
 
 // FindText is the row whose id reads as text: the text itself, else a number
-// that is written so.
+// that is written so, or true.
 func (t *Tree) FindText(text string) *Map {
 	if row, ok := t.index[text]; ok {
 		return row
 	}
-	for id, row := range t.index {
-		if _, isText := id.(string); !isText && IDText(id) == text {
-			return row
-		}
+	if number, err := strconv.ParseFloat(text, 64); err == nil && IDText(number) == text {
+		return t.index[number]
+	}
+	if text == "true" {
+		return t.index[true]
 	}
 	return nil
 }

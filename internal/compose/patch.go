@@ -1,10 +1,6 @@
 package compose
 
-import (
-	"strconv"
-
-	"gopkg.in/yaml.v3"
-)
+import "bytes"
 
 // ParsePatches reads the text of a layer, or of one of its files. Names of
 // inserted rows that are paths become file URLs, relative ones against src.Dir.
@@ -58,59 +54,22 @@ func ParseValue(src Source, text []byte) (Value, error) {
 	return doc.value, nil
 }
 
-// Position is where the value at path stands in the text of a layer, or its
-// key where it is in a mapping: path is the place of a patch and then keys and
-// indices (as decimal texts). Where the path ends too early, it is the last
-// place that is there; ok is false for a text that cannot be read.
-func Position(text []byte, path ...string) (line, column int, ok bool) {
-	prepared, _ := prepare(text, false)
-	node, err := parseYAML(prepared)
-	if err != nil {
-		prepared, _ = prepare(text, true)
-		if node, err = parseYAML(prepared); err != nil {
-			return 0, 0, false
-		}
-	}
-	if node == nil {
-		return 0, 0, false
-	}
-	line, column = node.Line, node.Column
-	for _, step := range path {
-		key, value := member(node, step)
-		if value == nil {
-			break
-		}
-		line, column, node = key.Line, key.Column, value
-	}
-	return line, column, true
-}
-
-// member is the value of a key or index of n, and the node that stands for it.
-func member(n *yaml.Node, step string) (key, value *yaml.Node) {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	switch n.Kind {
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i], n.Content[i]
-		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if restore(n.Content[i].Value) == step {
-				return n.Content[i], n.Content[i+1]
-			}
-		}
-	}
-	return nil, nil
-}
-
 func (src *Source) syntaxError(err error) error {
 	p, ok := err.(*problem)
 	if !ok {
 		p = &problem{text: err.Error()}
 	}
-	return &SyntaxError{src.File, src.Kind, p.line, p.column, p.text, p.remedy}
+	line := lineOf(src.Text, p.line)
+	return &SyntaxError{src.File, src.Kind, p.line, p.column, withoutSecrets(p.text, line), withoutSecrets(p.remedy, line)}
+}
+
+// lineOf is a line of a text, counted from 1.
+func lineOf(text []byte, line int) string {
+	for range line - 1 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	text, _, _ = bytes.Cut(text, []byte("\n"))
+	return string(text)
 }
 
 func (src *Source) notAList(doc document) error {

@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dsh/internal/fault"
@@ -331,56 +332,62 @@ func (e *EscapeError) Class() fault.Class { return fault.Policy }
 // RelativePath is a path in a composed tree that is not absolute. There is
 // none in what [Apply] returns.
 type RelativePath struct {
-	Row  *Map
-	Path string
+	Row *Map
+	PathAt
 }
 
 // RelativePaths looks for paths that are not absolute, under the rules that
 // the tree was composed with.
 func (t *Tree) RelativePaths(rules PathRules) []RelativePath {
 	var found []RelativePath
-	for row := range t.All() {
-		if len(row.Children()) > 0 {
+	for row := range t.Mounted() {
+		if len(row.Mounted()) > 0 {
 			continue
 		}
 		if rule := rules(row.Name()); rule != nil {
-			eachPath(rule, row.Config(), func(name string) {
-				if name != "" && !isAbsolute(name, false) && !isAbsolute(strings.ReplaceAll(name, `\`, "/"), true) {
-					found = append(found, RelativePath{row.Entry, name})
+			for _, at := range Paths(rule, row.Config()) {
+				if at.Path != "" && !isAbsolute(at.Path, false) && !isAbsolute(strings.ReplaceAll(at.Path, `\`, "/"), true) {
+					found = append(found, RelativePath{row.Entry, at})
 				}
-			})
+			}
 		}
 	}
 	return found
+}
+
+// PathAt is a path of the file system and the keys that lead to it in a config.
+type PathAt struct {
+	Keys []string
+	Path string
 }
 
 // Paths are the values in the config of a row that are paths of the file
 // system, under the plugin's rule.
-func Paths(rule *PathRule, config Value) []string {
-	var found []string
-	if rule != nil {
-		eachPath(rule, config, func(name string) { found = append(found, name) })
+func Paths(rule *PathRule, config Value) []PathAt {
+	if rule == nil {
+		return nil
 	}
-	return found
+	return appendPaths(nil, rule, config, nil)
 }
 
-func eachPath(rule *PathRule, v Value, found func(string)) {
+func appendPaths(found []PathAt, rule *PathRule, v Value, keys []string) []PathAt {
 	switch v := v.(type) {
 	case string:
 		if rule.isPath(v) {
-			found(v)
+			found = append(found, PathAt{slices.Clone(keys), v})
 		}
 	case *Map:
 		for key, item := range v.All() {
 			if below := rule.at(key); below != nil {
-				eachPath(below, item, found)
+				found = appendPaths(found, below, item, append(keys, key))
 			}
 		}
 	case *List:
 		for i, item := range v.Items {
 			if below := rule.item(i); below != nil {
-				eachPath(below, item, found)
+				found = appendPaths(found, below, item, append(keys, strconv.Itoa(i)))
 			}
 		}
 	}
+	return found
 }

@@ -305,7 +305,7 @@ func TestPathRules(t *testing.T) {
 		got := ""
 		if rule != nil {
 			list := &List{}
-			for _, path := range Paths(rule, valueOf(t, c.config)) {
+			for _, path := range texts(Paths(rule, valueOf(t, c.config))) {
 				list.Items = append(list.Items, path)
 			}
 			got = flow(list)
@@ -335,7 +335,7 @@ func TestPathRulesOfEntangledSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"x"}, Paths(rule, valueOf(t, "{p3: {p39: {p0: {p3: {file: x, q1: n}}}}}"))); diff != "" {
+	if diff := cmp.Diff([]string{"x"}, texts(Paths(rule, valueOf(t, "{p3: {p39: {p0: {p3: {file: x, q1: n}}}}}")))); diff != "" {
 		t.Error(diff)
 	}
 
@@ -575,5 +575,26 @@ func TestRowNamesThatLeaveThePackage(t *testing.T) {
 		if _, err := ParsePatches(Source{File: "f", Dir: c.dir, Root: c.root}, []byte(fmt.Sprintf("- {id: a, name: '%s'}", c.name))); err != nil {
 			t.Errorf("%s in %s: %v", c.name, c.dir, err)
 		}
+	}
+}
+
+// texts are paths without their places.
+func texts(paths []PathAt) []string {
+	var list []string
+	for _, at := range paths {
+		list = append(list, at.Path)
+	}
+	return list
+}
+
+func TestPathsHavePlaces(t *testing.T) {
+	rule, err := NewPathRule([]byte(`{"properties": {"file": {"format": "path"}, "list": {"items": {"properties": {"to": {"format": "path"}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Paths(rule, valueOf(t, "{other: /x, file: /x, list: [{as: /y}, {as: /y, to: /y}, {to: /z}]}"))
+	want := []PathAt{{[]string{"file"}, "/x"}, {[]string{"list", "1", "to"}, "/y"}, {[]string{"list", "2", "to"}, "/z"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -70,22 +70,42 @@ func (r Row) Children() []Row {
 	if !ok || !Truthy(group) {
 		return nil
 	}
-	children := make([]Row, len(list.Items))
+	return r.rows(list)
+}
+
+// Mounted is the rows that are mounted inside the row: its [Row.Children], and
+// the config of the plugin cordis:group also where nothing marks its row as a
+// group.
+func (r Row) Mounted() []Row {
+	list, ok := childRows(r.Entry)
+	if !ok {
+		return nil
+	}
+	return r.rows(list)
+}
+
+func (r Row) rows(list *List) []Row {
+	rows := make([]Row, len(list.Items))
 	for i, item := range list.Items {
 		entry, _ := item.(*Map)
-		children[i] = Row{entry, r.Origin, r.PatchedBy, item}
+		rows[i] = Row{entry, r.Origin, r.PatchedBy, item}
 	}
-	return children
+	return rows
 }
 
 // All goes through all rows, each before the rows inside it.
 func (t *Tree) All() iter.Seq[Row] {
-	return func(yield func(Row) bool) { eachRow(t.Rows, yield) }
+	return func(yield func(Row) bool) { eachRow(t.Rows, Row.Children, yield) }
 }
 
-func eachRow(rows []Row, yield func(Row) bool) bool {
+// Mounted goes through all rows that are mounted, each before those inside it.
+func (t *Tree) Mounted() iter.Seq[Row] {
+	return func(yield func(Row) bool) { eachRow(t.Rows, Row.Mounted, yield) }
+}
+
+func eachRow(rows []Row, inside func(Row) []Row, yield func(Row) bool) bool {
 	for _, row := range rows {
-		if !yield(row) || !eachRow(row.Children(), yield) {
+		if !yield(row) || !eachRow(inside(row), inside, yield) {
 			return false
 		}
 	}

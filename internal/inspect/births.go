@@ -54,19 +54,27 @@ func addRows(b map[*compose.Map]birth, step *compose.Step, above []string, rows 
 	}
 }
 
-// configBirth is where the config of a row was written last.
-func configBirth(t *compose.Tree, row *compose.Map, born birth) birth {
-	for i := range slices.Backward(t.Steps) {
+// configBirths is where the configs were written that overrides wrote, by the
+// last of them.
+func configBirths(t *compose.Tree) map[*compose.Map]birth {
+	b := map[*compose.Map]birth{}
+	for i := range t.Steps {
 		step := &t.Steps[i]
-		if step.Target != row {
-			continue
-		}
 		for _, c := range step.Changes {
 			if c.Key == "config" {
-				return birth{step, []string{strconv.Itoa(step.Patch.Entry), "config"}}
+				b[step.Target] = birth{step, []string{strconv.Itoa(step.Patch.Entry), "config"}}
 			}
 		}
 	}
+	return b
+}
+
+// configBirth is where the config of a row was written last.
+func (i *inspection) configBirth(row *compose.Map) birth {
+	if b, ok := i.configs[row]; ok {
+		return b
+	}
+	born := i.births[row]
 	if born.step == nil {
 		return born
 	}
@@ -81,7 +89,7 @@ func (i *inspection) place(f *check.Finding, b birth, keys ...string) {
 	f.Layer = i.Tree.Layers[b.step.Layer].Label
 	if src := b.step.Patch.Source; src != nil {
 		f.File = src.File
-		f.Line, f.Column, _ = compose.Position(src.Text, append(slices.Clip(b.path), keys...)...)
+		f.Line, f.Column, _ = i.places.Find(src, append(slices.Clip(b.path), keys...)...)
 	}
 }
 

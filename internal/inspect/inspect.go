@@ -38,8 +38,8 @@ type Options struct {
 // to run. The findings about rows come in the order of the tree, then those
 // about packages, sorted.
 func Profile(opts Options) []check.Finding {
-	i := &inspection{Options: opts, births: births(opts.Tree), packages: map[string]bool{}}
-	for row := range opts.Tree.All() {
+	i := &inspection{Options: opts, births: births(opts.Tree), configs: configBirths(opts.Tree), packages: map[string]bool{}}
+	for row := range opts.Tree.Mounted() {
 		if row.Entry == nil {
 			continue
 		}
@@ -55,6 +55,8 @@ func Profile(opts Options) []check.Finding {
 type inspection struct {
 	Options
 	births   map[*compose.Map]birth
+	configs  map[*compose.Map]birth // of those that overrides wrote
+	places   compose.Places
 	packages map[string]bool // whether a package is to be had in a wider sense; see reachable
 	walked   bool            // packages is filled
 	findings []check.Finding

@@ -289,3 +289,43 @@ func TestSplitName(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeInput would take minutes if each finding cost a look at all of a text
+// or at all patches. It takes a second or two.
+func TestLargeInput(t *testing.T) {
+	const rows = 10_000
+	var inserts, overrides strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&inserts, "    - {id: r%d, name: gone%d}\n    - {id: f%d, name: with-paths}\n", i, i, i)
+		fmt.Fprintf(&overrides, "- {id: f%d, config: {file: ./gone}}\n", i)
+	}
+	w := newWorld(t,
+		`P/package.json: {"dsh": {"profile": {"bundles": []}}}`,
+		"P/cordis.patch.yml: - insert:\n"+inserts.String()+overrides.String())
+	found, last := map[check.Code]int{}, 0
+	for _, f := range w.inspect(t) {
+		found[f.Code]++
+		last = max(last, f.Line)
+	}
+	if diff := cmp.Diff(map[check.Code]int{RowUnresolved: rows, PathMissing: rows}, found); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if want := 1 + 3*rows; last != want {
+		t.Errorf("the last finding is in line %d, want %d", last, want)
+	}
+}
+
+// Rows are mounted below cordis:group also where nothing marks its row as a
+// group.
+func TestRowsOfPluginGroup(t *testing.T) {
+	w := newWorld(t,
+		`P/package.json: {"dsh": {"profile": {"bundles": []}}}`,
+		"P/cordis.patch.yml: - insert: [{id: g, name: cordis:group, config: [{id: inner, name: missing-plugin}, {id: paths, name: with-paths, config: {file: /no/such}}]}]")
+	var rows []string
+	for _, f := range w.inspect(t) {
+		rows = append(rows, fmt.Sprint(f.Code, " ", f.Row))
+	}
+	if diff := cmp.Diff([]string{"row-unresolved inner", "path-missing paths"}, rows); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -166,7 +165,7 @@ func describe(row compose.Row) string {
 
 // paths looks for the paths in the config of a row.
 func (i *inspection) paths(row compose.Row) {
-	if i.Rules == nil || len(row.Children()) > 0 {
+	if i.Rules == nil || len(row.Mounted()) > 0 {
 		return
 	}
 	rule := i.Rules(row.Name())
@@ -176,58 +175,16 @@ func (i *inspection) paths(row compose.Row) {
 	if off, _ := row.Disabled(); off {
 		return
 	}
-	seen := map[string]bool{}
-	for _, path := range compose.Paths(rule, row.Config()) {
-		if seen[path] || !filepath.IsAbs(path) {
-			continue
-		}
-		seen[path] = true
-		if !absent(path) {
+	for _, at := range compose.Paths(rule, row.Config()) {
+		if !filepath.IsAbs(at.Path) || !absent(at.Path) {
 			continue
 		}
 		f := check.Finding{
 			Code: PathMissing, Severity: check.Warning, Row: rowID(row),
 			Remedy: "make it, or write where it is; a relative path starts at the directory of the file that it is written in",
 		}
-		keys := keysOf(row.Config(), path, map[compose.Value]bool{})
-		f.Message = fmt.Sprintf("%s of %s is %s, and there is nothing", compose.PathText(keys), describe(row), path)
-		i.place(&f, configBirth(i.Tree, row.Entry, i.births[row.Entry]), keys...)
+		f.Message = fmt.Sprintf("%s of %s is %s, and there is nothing", compose.PathText(at.Keys), describe(row), at.Path)
+		i.place(&f, i.configBirth(row.Entry), at.Keys...)
 		i.add(f)
 	}
-}
-
-// keysOf are the keys that lead to a text in a config.
-func keysOf(v compose.Value, text string, open map[compose.Value]bool) []string {
-	below := func(key string, item compose.Value) []string {
-		if item == text {
-			return []string{key}
-		}
-		if keys := keysOf(item, text, open); keys != nil {
-			return append([]string{key}, keys...)
-		}
-		return nil
-	}
-	switch v := v.(type) {
-	case *compose.Map:
-		if open[v] {
-			return nil
-		}
-		open[v] = true
-		for key, item := range v.All() {
-			if keys := below(key, item); keys != nil {
-				return keys
-			}
-		}
-	case *compose.List:
-		if open[v] {
-			return nil
-		}
-		open[v] = true
-		for n, item := range v.Items {
-			if keys := below(strconv.Itoa(n), item); keys != nil {
-				return keys
-			}
-		}
-	}
-	return nil
 }

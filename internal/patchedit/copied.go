@@ -21,9 +21,31 @@ func isNote(comment string) bool { return strings.HasPrefix(comment, notePrefix)
 //
 // The keys are paths relative to that mapping; nil when there is no note, or
 // when somebody has written something else into it.
-func CopiedKeys(text []byte, at Path) [][]string {
+func CopiedKeys(text []byte, at Path) [][]string { return ReadNotes(text).CopiedKeys(at) }
+
+// Notes is a text that was read once, to be asked for many of its notes.
+type Notes struct{ e *editor } // nil where there are none
+
+// ReadNotes reads a text. One that cannot be read has no notes.
+func ReadNotes(text []byte) Notes {
 	e := &editor{text: text}
-	holders, err := e.holders(at)
+	if !bytes.Contains(text, []byte(strings.TrimSpace(notePrefix))) || e.read() != nil {
+		return Notes{}
+	}
+	return Notes{e}
+}
+
+// CopiedKeys is what the function of this name is for the text.
+func (n Notes) CopiedKeys(at Path) [][]string {
+	e := n.e
+	if e == nil {
+		return nil
+	}
+	s, err := e.spotAt(at)
+	if err != nil {
+		return nil
+	}
+	holders, err := mappingAt(s, at)
 	if err != nil {
 		return nil
 	}
@@ -64,6 +86,10 @@ func (e *editor) holders(at Path) ([]*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	return mappingAt(s, at)
+}
+
+func mappingAt(s spot, at Path) ([]*node, error) {
 	if len(at) > 0 && !s.isNew() {
 		if value := s.entry().value; value != nil && value.kind == mappingNode && !value.pair {
 			return append(s.holders, value), nil

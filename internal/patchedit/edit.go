@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -165,6 +166,11 @@ func (e *editor) find(at Path) (spot, error) {
 	if err := e.read(); err != nil {
 		return spot{}, err
 	}
+	return e.spotAt(at)
+}
+
+// spotAt is find in a text that was read.
+func (e *editor) spotAt(at Path) (spot, error) {
 	s := spot{}
 	n := e.doc.root
 	for i, step := range at {
@@ -453,13 +459,10 @@ func (e *editor) fillRoot(n *node, v compose.Value) {
 func (e *editor) comment(c span) string { return string(e.text[c.start:c.end]) }
 
 func (e *editor) commentsIn(start, end int) []span {
-	var in []span
-	for _, c := range e.doc.comments {
-		if start <= c.start && c.start < end {
-			in = append(in, c)
-		}
-	}
-	return in
+	comments := e.doc.comments
+	from := sort.Search(len(comments), func(i int) bool { return comments[i].start >= start })
+	to := from + sort.Search(len(comments)-from, func(i int) bool { return comments[from+i].start >= end })
+	return comments[from:to:to]
 }
 
 // replace writes another value in the place of one that is there.
