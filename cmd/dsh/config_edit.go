@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -125,30 +126,43 @@ func (c *configRun) configSwitch(on bool) error {
 	done, err := action.Switch(c.ctx, c.env, action.SwitchOptions{
 		EditOptions: edit, On: on, Bundle: c.cli.Bool("bundle"), Force: c.cli.Bool("force"),
 	}, args[0])
-	return c.edited(done, err, func() string {
-		what := done.Target
-		if done.Bundle {
-			what = "bundle " + what
-		}
-		switch state := stateWord(on, done.After); {
-		case done.Changed:
-			return fmt.Sprintf("%s is %s now, by %s", what, state, place(done))
-		default:
-			return fmt.Sprintf("%s is %s already; nothing was changed", what, state)
-		}
-	})
+	return c.edited(done, err, func() string { return switched(done, on) })
 }
 
-// stateWord is what a command makes of a row or bundle. A row that is no longer
-// switched off may still have an expression that decides.
+// switched says what became of a row or bundle: what all layers make of it, for
+// one above the file may have the last word.
+func switched(done *action.Edit, on bool) string {
+	what, state := done.Target, stateWord(on, done.After)
+	if done.Bundle {
+		what = "bundle " + what
+	}
+	if done.Overridden != "" {
+		if now := stateWord(done.Composed == nil || !compose.Truthy(done.Composed.V), done.Composed); now != state {
+			what, state = fmt.Sprintf("%s stays %s: %s", what, now, done.Overridden), ""
+		}
+	}
+	switch {
+	case state == "" && done.Changed:
+		return fmt.Sprintf("%s; this was written to %s", what, place(done))
+	case state == "":
+		return what + "; nothing was changed"
+	case done.Changed:
+		return fmt.Sprintf("%s is %s now, by %s", what, state, place(done))
+	default:
+		return fmt.Sprintf("%s is %s already; nothing was changed", what, state)
+	}
+}
+
+// stateWord is whether a row or bundle is on, unless it has an expression that
+// decides.
 func stateWord(on bool, disabled *action.Shown) string {
 	switch {
-	case !on:
-		return "off"
 	case disabled != nil && isExpression(disabled.V):
 		return "left to its expression"
-	default:
+	case on:
 		return "on"
+	default:
+		return "off"
 	}
 }
 
@@ -172,7 +186,14 @@ func (c *configRun) edited(done *action.Edit, err error, line func() string) err
 	for _, n := range done.Notes {
 		c.ui.Say("%s", n)
 	}
-	return c.ui.Result(done, func(w io.Writer) { fmt.Fprintln(w, ui.Clean(line())) })
+	text := line()
+	if err := c.ui.Result(done, func(w io.Writer) { fmt.Fprintln(w, ui.Clean(text)) }); err != nil {
+		return err
+	}
+	if done.Overridden != "" && !strings.Contains(text, done.Overridden) {
+		c.ui.Say("but %s", done.Overridden)
+	}
+	return nil
 }
 
 // show is a value in one line, cut where it would not fit there.

@@ -45,6 +45,10 @@ type Edit struct {
 	// target; null for a bundle and where nothing is.
 	Before *Shown `json:"before"`
 	After  *Shown `json:"after"`
+	// Composed is what all layers compose to at the target now, and Overridden
+	// which layer above the file has the last word there, "" if none.
+	Composed   *Shown `json:"composed"`
+	Overridden string `json:"overridden"`
 	// Copied are the keys of the config that the edit copied from the layers
 	// below, for an override replaces a config whole.
 	Copied []string `json:"copied"`
@@ -64,7 +68,9 @@ type edit struct {
 	composed *Composed
 	// below and above are the layers around that of the file.
 	below, above []compose.Layer
-	report       *Edit
+	// winner is the layer that Overridden of the report names.
+	winner compose.Kind
+	report *Edit
 }
 
 // runEdit changes a patch file by change, which is given the file's text, nil

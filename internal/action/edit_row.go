@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func disableRow(e *edit, text []byte, id string) ([]byte, error) {
 		}
 		return nil, err
 	}
-	return e.finish(r, "disabled", true, func() ([]byte, error) {
+	return r.switchTo(true, func() ([]byte, error) {
 		if isOff(r.row) {
 			return text, nil
 		}
@@ -82,7 +83,7 @@ func enableRow(e *edit, text []byte, id string) ([]byte, error) {
 		e.note("%s is a group, and a group is never off", r.target.ID)
 		return e.finish(r, "disabled", nil, func() ([]byte, error) { return text, nil })
 	}
-	return e.finish(r, "disabled", false, func() ([]byte, error) {
+	return r.switchTo(false, func() ([]byte, error) {
 		without, err := r.withoutKey("disabled", func(v compose.Value) bool { return compose.Truthy(v) && !isExpr(v) })
 		if err != nil {
 			return nil, err
@@ -100,6 +101,26 @@ func enableRow(e *edit, text []byte, id string) ([]byte, error) {
 		}
 		return without, nil
 	})
+}
+
+// switchTo makes an edit that switches the row off or on, and says how that is
+// done in the layer that has the last word, if this one does not count.
+func (r *rowText) switchTo(off bool, change func() ([]byte, error)) ([]byte, error) {
+	edited, err := r.finish(r, "disabled", off, change)
+	if err != nil || r.report.Overridden == "" {
+		return edited, err
+	}
+	if now := r.report.Composed; now != nil && !isExpr(now.V) && compose.Truthy(now.V) == off {
+		return edited, nil
+	}
+	if r.winner == compose.HomeLayer || r.winner == compose.ProjectLayer {
+		there, verb := *r.edit, "enable"
+		if there.opts.Layer = r.winner; off {
+			verb = "disable"
+		}
+		r.note("to %s it there: %s", verb, there.command(verb, compose.Target{ID: r.target.ID}.String()))
+	}
+	return edited, nil
 }
 
 func isExpr(v compose.Value) bool {
@@ -470,13 +491,31 @@ func (e *edit) finish(r *rowText, key string, v compose.Value, change func() ([]
 	if now, ok := at(row, append([]string{key}, path...)); ok {
 		e.meant(v, now)
 	}
-	if e.warnOfAdded(r.tree, own) {
-		r.suggestKey(key)
+	if unfit, suggested := e.warnOfAdded(r.tree, own); unfit {
+		r.suggestKey(key, suggested)
 	}
-	if v != nil || !bytes.Equal(edited, r.text) {
-		e.overridden(all, r.target, key)
+	if row := all.FindText(r.target.ID); row != nil && (v != nil || !bytes.Equal(edited, r.text)) {
+		e.report.Composed = e.shownAt(row, key, path)
+		e.overridden(all, row, r.target, key)
+	}
+	if v != nil && bytes.Equal(edited, r.text) {
+		e.noteWriter(own, row, key, path)
 	}
 	return edited, nil
+}
+
+// noteWriter says which layer below the file has given a key its value.
+func (e *edit) noteWriter(tree *compose.Tree, row *compose.Map, key string, path []string) {
+	h := newHistory(tree)
+	for _, w := range slices.Backward(h.writes(row)) {
+		if w.key != key {
+			continue
+		}
+		if where := h.where(w.step, append(slices.Clip(w.path), path...)...); tree.Steps[w.step].Layer != e.own() {
+			e.note("the %s layer says so, at %s", where.Kind, where.Place())
+		}
+		return
+	}
 }
 
 func (e *edit) noteCopied() {
@@ -502,27 +541,33 @@ func (e *edit) shownAt(row *compose.Map, key string, path []string) *Shown {
 }
 
 // warnOfAdded warns of what an edit makes wrong in the file, and reports whether
-// a config no longer fits its plugin.
-func (e *edit) warnOfAdded(before, after *compose.Tree) (unfit bool) {
+// a config no longer fits its plugin, and whether it says what was meant.
+func (e *edit) warnOfAdded(before, after *compose.Tree) (unfit, suggested bool) {
 	opts := check.Options{Profile: e.opts.Name.String(), Schema: knownSchemas(e.env), Rules: e.rules, ShowSecrets: e.opts.ShowSecrets}
 	blocking, other := addedProblems(check.Tree(before, opts), check.Tree(after, opts))
 	for _, f := range slices.Concat(blocking, other) {
 		if f.File == e.src.File && f.Severity > check.Info {
 			e.warn("%s", warningOf(f))
 			unfit = unfit || f.Code == check.ConfigInvalid
+			suggested = suggested || strings.Contains(f.Message+f.Remedy, "did you mean")
 		}
 	}
-	return unfit
+	return unfit, suggested
 }
 
-// suggestKey names the key that is there already and may have been meant by one
-// that is new.
-func (r *rowText) suggestKey(key string) {
+// suggestKey says how a key that does not fit is taken back, and unless that is
+// said already, which key that is there may have been meant.
+func (r *rowText) suggestKey(key string, suggested bool) {
 	path := append([]string{key}, r.target.Path...)
 	last := len(path) - 1
 	holder, _ := at(r.row, path[:last])
 	keys, ok := holder.(*compose.Map)
 	if !ok || last == 0 || has(keys, path[last]) {
+		return
+	}
+	back := r.command("unset", r.target.String())
+	if suggested {
+		r.note("to take this back: %s", back)
 		return
 	}
 	var names []string
@@ -532,7 +577,7 @@ func (r *rowText) suggestKey(key string) {
 	if meant := compose.Closest(path[last], names); meant != "" {
 		target := r.target
 		target.Path = append(slices.Clone(target.Path[:len(target.Path)-1]), meant)
-		r.note("did you mean %s? to take this back: %s", target, r.command("unset", r.target.String()))
+		r.note("did you mean %s? to take this back: %s", target, back)
 	}
 }
 
@@ -582,11 +627,7 @@ func (e *edit) meant(written, composed compose.Value) {
 
 // overridden says which layer above the file has the last word about a key of
 // a row.
-func (e *edit) overridden(all *compose.Tree, target compose.Target, key string) {
-	row := all.FindText(target.ID)
-	if row == nil {
-		return
-	}
+func (e *edit) overridden(all *compose.Tree, row *compose.Map, target compose.Target, key string) {
 	h := newHistory(all)
 	for i, step := range slices.Backward(all.Steps) {
 		if step.Layer <= e.own() || step.Target != row || step.Outcome != compose.Overrode {
@@ -601,7 +642,8 @@ func (e *edit) overridden(all *compose.Tree, target compose.Target, key string) 
 		if _, has := at(v, target.Path); !has {
 			what = "replaces the whole config without it and wins"
 		}
-		e.note("but the %s layer, %s:%d, %s", where.Kind, where.File, where.Line, what)
+		e.report.Overridden = fmt.Sprintf("the %s layer, %s:%d, %s", where.Kind, where.File, where.Line, what)
+		e.winner = all.Layers[step.Layer].Kind
 		return
 	}
 }
