@@ -3,7 +3,6 @@ package patchedit
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strings"
 
 	"dsh/internal/compose"
@@ -95,7 +94,7 @@ func mappingAt(s spot, at Path) ([]*node, error) {
 			return append(s.holders, value), nil
 		}
 	}
-	return nil, fmt.Errorf("there is no mapping at %s", at)
+	return nil, errors.New(at.words() + " is no mapping")
 }
 
 // top is where the note of a mapping may stand: between its opening and its

@@ -67,7 +67,7 @@ func TestNoCopiedKeys(t *testing.T) {
 		}
 	}
 	_, err := SetCopiedKeys(testSource, []byte("- config: 1\n"), at("0 config"), [][]string{{"a"}})
-	if refused, ok := errors.AsType[*UneditableError](err); !ok || refused.Reason != "there is no mapping at 0.config" {
+	if refused, ok := errors.AsType[*UneditableError](err); !ok || refused.Reason != "config of the patch is no mapping" {
 		t.Errorf("a note in a number: %v", err)
 	}
 }

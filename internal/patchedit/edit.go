@@ -2,6 +2,7 @@ package patchedit
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -16,8 +17,18 @@ import (
 // indices (decimal texts), as {"0", "config", "port"}.
 type Path []string
 
-// String is the path as people write it: keys joined by dots.
-func (p Path) String() string { return formatKeys([][]string{p}) }
+// words is the path for people, who see the line of the place and not the
+// number of the patch.
+func (p Path) words() string {
+	switch len(p) {
+	case 0:
+		return "the list"
+	case 1:
+		return "the patch"
+	default:
+		return compose.PathText(p[1:]) + " of the patch"
+	}
+}
 
 // Set gives the value at a path, whose parent must exist, a value: it replaces
 // what is there, adds a key at the end of the mapping, or, with an index one
@@ -98,7 +109,7 @@ func parse(src compose.Source, text []byte) (*compose.List, error) {
 
 // missing is that nothing can be set at a path.
 func missing(src compose.Source, at Path, err error) error {
-	return fault.Errorf(fault.Other, "editing %s: setting %s: %w", src.File, at, err)
+	return fault.Errorf(fault.Other, "editing %s: setting %s: %w", src.File, at.words(), err)
 }
 
 // change is an edit as the values see it.
@@ -123,7 +134,9 @@ func transform(src compose.Source, text []byte, c change, edit func(*editor) err
 		}
 		var got compose.Value
 		if got, reason = compose.ParseValue(src, e.text); reason != nil || !compose.Equal(got, c.want) {
-			reason = fmt.Errorf("writing there would change something else")
+			if reason = errors.New("writing there would change something else"); isShared(src, text, c.at) {
+				reason = &sharedError{"aliases name a value in " + c.at.words()}
+			}
 			continue
 		}
 		if _, err := compose.ParsePatches(src, e.text); err != nil {
@@ -132,6 +145,20 @@ func transform(src compose.Source, text []byte, c change, edit func(*editor) err
 		return e.text, nil
 	}
 	return nil, uneditable(src, text, c.at, reason, c.yaml)
+}
+
+// isShared says whether aliases name something in the value at a path.
+func isShared(src compose.Source, text []byte, at Path) bool {
+	e := &editor{src: src, text: text}
+	s, err := e.find(at)
+	return err == nil && len(at) > 0 && !s.isNew() && holdsNamed(s.entry().value)
+}
+
+func holdsNamed(n *node) bool {
+	if n == nil || n.named {
+		return n != nil
+	}
+	return slices.ContainsFunc(n.entries, func(e entry) bool { return holdsNamed(e.key) || holdsNamed(e.value) })
 }
 
 // editor is a text that is changed step by step.
@@ -177,24 +204,24 @@ func (e *editor) spotAt(at Path) (spot, error) {
 		switch {
 		case n == nil || n.kind != mappingNode && n.kind != sequenceNode:
 			if n != nil && n.kind == aliasNode {
-				return spot{}, &sharedError{fmt.Sprintf("%s is an alias", at[:i])}
+				return spot{}, &sharedError{at[:i].words() + " is an alias"}
 			}
-			return spot{}, fmt.Errorf("there is no mapping or list at %s", at[:i])
+			return spot{}, errors.New(at[:i].words() + " is no mapping or list")
 		case n.named:
-			return spot{}, &sharedError{fmt.Sprintf("aliases name %s", at[:i])}
+			return spot{}, &sharedError{"aliases name " + at[:i].words()}
 		}
 		s.holders = append(s.holders, n)
 		s.index = e.member(n, step)
 		if i < len(at)-1 {
 			if s.isNew() {
-				return spot{}, fmt.Errorf("there is no %s", at[:i+1])
+				return spot{}, errors.New("there is no " + at[:i+1].words())
 			}
 			n = s.entry().value
 		}
 	}
 	if !s.isNew() {
 		if value := s.entry().value; value != nil && value.named {
-			return spot{}, &sharedError{fmt.Sprintf("aliases name %s", at)}
+			return spot{}, &sharedError{"aliases name " + at.words()}
 		}
 	}
 	return s, nil

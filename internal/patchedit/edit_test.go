@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dsh/internal/compose"
+	"dsh/internal/fault"
 )
 
 // value reads a value as it would stand in a layer.
@@ -208,21 +209,24 @@ func TestAppend(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	const again = "write the value out in the place of its aliases, then run the command again"
 	tests := []struct {
 		name, text, at, want, hint string
 	}{
 		{"inside a value that aliases name", "- a: &x\n    b: 1\n- c: *x\n", "0 a b",
-			"editing cordis.patch.yml:2: aliases name 0.a, so the edit would change other places too", "write the value out in the place of its aliases, then make 0.a.b by hand:\n    b: 5"},
+			"editing cordis.patch.yml:2: aliases name a of the patch, so the edit would change other places too", again},
 		{"a value that aliases name", "- a: &x 1\n- c: *x\n", "0 a",
-			"editing cordis.patch.yml:1: aliases name 0.a, so the edit would change other places too", "write the value out in the place of its aliases, then make 0.a by hand:\n    a: 5"},
+			"editing cordis.patch.yml:1: aliases name a of the patch, so the edit would change other places too", again},
 		{"through an alias", "- a: &x\n    b: 1\n- c: *x\n", "1 c b",
-			"editing cordis.patch.yml:2: 1.c is an alias, so the edit would change other places too", "write the value out in the place of its aliases, then make 1.c.b by hand:\n    b: 5"},
+			"editing cordis.patch.yml:2: c of the patch is an alias, so the edit would change other places too", again},
 		{"a value with an anchor in it", "- a:\n    b: &x 1\n- c: *x\n", "0 a",
-			"editing cordis.patch.yml:1: writing there would change something else", "make 0.a by hand:\n    a: 5"},
+			"editing cordis.patch.yml:1: aliases name a value in a of the patch, so the edit would change other places too", again},
+		{"a key with an anchor", "- a: {&x b: 1}\n- c: *x\n", "0 a",
+			"editing cordis.patch.yml:1: aliases name a value in a of the patch, so the edit would change other places too", again},
 		{"a pair in a list", "- l: [a: 1]\n", "0 l 0 b",
-			"editing cordis.patch.yml:1: a pair in a list has no room for another key", "make 0.l.0.b by hand:\n    b: 5"},
+			"editing cordis.patch.yml:1: a pair in a list has no room for another key", "write l.0.b of the patch by hand:\n    b: 5"},
 		{"a key without a value", "- ? a\n  ? b\n", "0 a",
-			"editing cordis.patch.yml:1: a key behind a question mark has no value", "make 0.a by hand:\n    a: 5"},
+			"editing cordis.patch.yml:1: a key behind a question mark has no value", "write a of the patch by hand:\n    a: 5"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -235,5 +239,31 @@ func TestRefused(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestDeleteRefused deletes what aliases elsewhere name, at every depth.
+func TestDeleteRefused(t *testing.T) {
+	for _, test := range []struct{ name, text, at, what string }{
+		{"a patch", "- id: a\n  disabled: &d true\n- id: o\n  disabled: *d\n", "0", "a value in the patch"},
+		{"a named patch", "- &p {id: a}\n- insert: [*p]\n", "0", "the patch"},
+		{"a key", "- id: a\n  disabled: &d true\n- id: o\n  disabled: *d\n", "0 disabled", "disabled of the patch"},
+		{"a mapping", "- id: a\n  config: {x: [1, &d 2]}\n- id: o\n  inject: [*d]\n", "0 config", "a value in config of the patch"},
+	} {
+		_, err := Delete(testSource, []byte(test.text), at(test.at))
+		refused, ok := errors.AsType[*UneditableError](err)
+		if !ok || !refused.Shared || fault.ClassOf(err) != fault.Composition {
+			t.Errorf("%s: got %v", test.name, err)
+			continue
+		}
+		want := "editing cordis.patch.yml:1: aliases name " + test.what + ", so the edit would change other places too"
+		if got, _, _ := strings.Cut(strings.Replace(refused.Error(), ":2:", ":1:", 1), "\n"); got != want {
+			t.Errorf("%s: got %q, want %q", test.name, got, want)
+		}
+	}
+	// Where the aliases go as well, nothing is in the way.
+	got, err := Delete(testSource, []byte("- id: a\n  config: {x: &d 1, y: *d}\n- id: o\n"), at("0"))
+	if diff := cmp.Diff("- id: o\n", string(got)); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
 	}
 }

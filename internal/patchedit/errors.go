@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dsh/internal/compose"
+	"dsh/internal/fault"
 )
 
 // UneditableError is an edit that would not leave the rest of the file as it
@@ -41,14 +42,17 @@ func (e *UneditableError) Error() string {
 	return fmt.Sprintf("editing %s: %s", at, e.Reason)
 }
 
-// Hint says what to do by hand.
+// Class is Composition: the file is not written so that dsh could edit it.
+func (e *UneditableError) Class() fault.Class { return fault.Composition }
+
+// Hint says what to do by hand. Without aliases the edit can be made.
 func (e *UneditableError) Hint() string {
-	first := ""
-	if e.Shared {
-		first = "write the value out in the place of its aliases, then "
+	switch {
+	case e.Shared:
+		return "write the value out in the place of its aliases, then run the command again"
+	case e.YAML == "":
+		return fmt.Sprintf("delete %s by hand", e.Path.words())
+	default:
+		return fmt.Sprintf("write %s by hand:\n    %s", e.Path.words(), strings.ReplaceAll(e.YAML, "\n", "\n    "))
 	}
-	if e.YAML == "" {
-		return fmt.Sprintf("%sdelete %s by hand", first, e.Path)
-	}
-	return fmt.Sprintf("%smake %s by hand:\n    %s", first, e.Path, strings.ReplaceAll(e.YAML, "\n", "\n    "))
 }
