@@ -6,7 +6,8 @@ import "strings"
 // comes near. Case, a scope in front and the dashes, dots and underscores
 // between parts count nothing; a word of up to 4 letters may have one mistake
 // (a letter more, less or other, or two that changed places), one of up to 8
-// letters two, a longer one three. Failing that it is the shortest that word
+// letters two, a longer one three. Of words of two letters most are one mistake
+// apart, so that only two that changed places count. Failing that it is the shortest that word
 // is the first or the last parts of, as `webserver` is of `host-webserver`.
 func Closest(word string, among []string) string {
 	plain, parts := plainWord(word)
@@ -22,7 +23,7 @@ func Closest(word string, among []string) string {
 		}
 		other, otherParts := plainWord(candidate)
 		limit := min(bestDistance, letters, len(other)) - 1
-		if d := distance(plain, other, limit); d <= limit {
+		if d := distance(plain, other, limit); d <= limit && (d == 0 || min(letters, len(other)) > 2 || areSwapped(plain, other)) {
 			best, bestDistance = candidate, d
 		}
 		if sharesEnd(parts, otherParts) && (part == "" || len(candidate) < len(part)) {
@@ -33,6 +34,11 @@ func Closest(word string, among []string) string {
 		return part
 	}
 	return best
+}
+
+// areSwapped says whether a and b are the same two letters in another order.
+func areSwapped(a, b []rune) bool {
+	return len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 func allowedMistakes(letters int) int {

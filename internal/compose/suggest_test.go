@@ -31,7 +31,10 @@ func TestClosest(t *testing.T) {
 		{"lxx", ""},
 		{"tool", "tools"},
 		{"di", "id"},
-		{"ix", "id"},
+		{"ix", ""}, // of words of two letters most are one mistake apart
+		{"iid", ""},
+		{"ID", "id"},
+		{"@scope/id", "id"},
 		{"b", ""}, // one letter: every other would do
 		{"A", "a"},
 		{"unlu", ""},
