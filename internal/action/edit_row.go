@@ -38,7 +38,7 @@ func Set(ctx context.Context, env Env, opts EditOptions, place, value string) (*
 				return nil, err
 			}
 			if idle, err := r.isIdle(edited, key); idle || err != nil {
-				e.report.Copied = []string{}
+				r.copied = nil
 				return text, err
 			}
 			return r.keepTag(edited, key, value, v)
@@ -159,6 +159,9 @@ type rowText struct {
 	inserted patchedit.Path
 	// overrides are the steps of the file that override the row, in order.
 	overrides []*compose.Step
+	// copied are the keys of the config that the edit copies from the layers
+	// below.
+	copied [][]string
 }
 
 // row finds the row of a place and what the file says about it.
@@ -360,9 +363,7 @@ func (r *rowText) override(key string, path []string, v compose.Value) ([]byte, 
 	if err != nil || len(copied) == 0 {
 		return edited, err
 	}
-	for _, path := range copied {
-		r.report.Copied = append(r.report.Copied, compose.PathText(path))
-	}
+	r.copied = copied
 	return r.mark(edited, below(spot, key), changed, copied)
 }
 
@@ -441,9 +442,9 @@ func (r *rowText) keepTag(edited []byte, key, typed string, v compose.Value) ([]
 	if strings.Contains(string(r.text), stand) {
 		return edited, nil
 	}
-	copied := r.report.Copied
+	copied := r.copied
 	held, err := r.set(key, r.target.Path, stand)
-	if r.report.Copied = copied; err != nil {
+	if r.copied = copied; err != nil {
 		return edited, nil
 	}
 	tagged := []byte(strings.Replace(string(held), stand, typed, 1))
@@ -487,7 +488,9 @@ func (e *edit) finish(r *rowText, key string, v compose.Value, change func() ([]
 	row := own.FindText(r.target.ID)
 	e.report.Before, e.report.After = e.shownAt(r.row, key, path), e.shownAt(row, key, path)
 	e.report.Line = e.lineOf(own, row, key, path)
-	e.noteCopied()
+	if err := r.noteCopied(row); err != nil {
+		return nil, err
+	}
 	if now, ok := at(row, append([]string{key}, path...)); ok {
 		e.meant(v, now)
 	}
@@ -518,15 +521,58 @@ func (e *edit) noteWriter(tree *compose.Tree, row *compose.Map, key string, path
 	}
 }
 
-func (e *edit) noteCopied() {
-	if len(e.report.Copied) == 0 {
-		return
+// noteCopied says which keys of the row's config were copied. Secrets of the
+// user are not copied into a project, which others see.
+func (r *rowText) noteCopied(row *compose.Map) error {
+	if len(r.copied) == 0 {
+		return nil
+	}
+	var secrets [][]string
+	for _, path := range r.copied {
+		r.report.Copied = append(r.report.Copied, compose.PathText(path))
+		keys := append([]string{"config"}, path...)
+		if v, ok := at(row, keys); ok {
+			secrets = append(secrets, changedIn(v, compose.RedactAt(v, keys...), path)...)
+		}
 	}
 	from := "the layers below"
-	if e.opts.Layer != compose.ProfileLayer {
-		from += ", as profile " + e.opts.Name.String() + " has them"
+	if r.opts.Layer != compose.ProfileLayer {
+		from += ", as profile " + r.opts.Name.String() + " has them"
 	}
-	e.note("an override replaces the whole config, so these keys were copied from %s: %s", from, strings.Join(e.report.Copied, ", "))
+	among := ""
+	if len(secrets) > 0 {
+		among = ", among them secrets: " + keyList(secrets)
+	}
+	if len(secrets) > 0 && r.opts.Layer == compose.ProjectLayer {
+		return fault.WithHint(
+			fault.Errorf(fault.Policy, "an override replaces the whole config, so that secrets of %s would be copied into %s: %s", r.target.ID, r.src.File, keyList(secrets)),
+			"change it in a file of your own, without --project, or let the layers below read the secrets from the environment: !!js process.env.NAME")
+	}
+	r.note("an override replaces the whole config, so these keys were copied from %s: %s%s", from, keyList(r.copied), among)
+	return nil
+}
+
+// changedIn is the paths at which now, which has the shape of v, is not v.
+func changedIn(v, now compose.Value, path []string) (changed [][]string) {
+	inside := func(key string, item compose.Value) {
+		other, _ := at(now, []string{key})
+		changed = append(changed, changedIn(item, other, append(slices.Clip(path), key))...)
+	}
+	switch v := v.(type) {
+	case *compose.Map:
+		for key, item := range v.All() {
+			inside(key, item)
+		}
+	case *compose.List:
+		for i, item := range v.Items {
+			inside(strconv.Itoa(i), item)
+		}
+	default:
+		if !compose.Equal(v, now) {
+			return [][]string{path}
+		}
+	}
+	return changed
 }
 
 // shownAt is what is at a path in a key of the row as it may be shown, nil where

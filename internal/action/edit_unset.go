@@ -229,7 +229,7 @@ func (r *rowText) unsetKey(path []string) ([]byte, error) {
 		return nil, err
 	}
 	if counts {
-		r.report.Copied = append(r.report.Copied, compose.PathText(kept))
+		r.copied = [][]string{kept}
 	}
 	return r.mark(edited, place, changed, copied)
 }
