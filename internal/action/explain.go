@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dsh/internal/check"
 	"dsh/internal/compose"
 	"dsh/internal/compose/jsexpr"
 	"dsh/internal/fault"
@@ -421,24 +422,37 @@ func (e *explainer) asWritten(w write) compose.Value {
 
 // lost is what a write threw away of the part of the value that is asked for.
 func (e *explainer) lost(row *compose.Map, w, below write, rest []string, old, value compose.Value, there bool) []LostKey {
-	var paths [][]string
-	if !there {
-		paths = [][]string{rest}
-	} else {
-		paths = lostKeys(old, value, rest)
+	paths := [][]string{rest}
+	if there {
+		paths = check.LostKeys(old, value)
+		for i := range paths {
+			paths[i] = slices.Concat(rest, paths[i])
+		}
 	}
 	var lost []LostKey
 	was := e.value(below.value, w.key)
 	now, _ := row.Get(w.key)
 	for _, path := range paths {
 		v, _ := at(was, path)
-		_, again := at(now, path)
+		raw, _ := at(below.value, path)
 		lost = append(lost, LostKey{
 			Key: compose.PathText(append([]string{w.key}, path...)), Value: Shown{v},
-			From: e.where(below.step, append(slices.Clip(below.path), path...)...), Again: again,
+			From: e.where(below.step, append(slices.Clip(below.path), path...)...), Again: thereAgain(now, path, raw),
 		})
 	}
 	return lost
+}
+
+// thereAgain says whether a key is in a value, or an item in the list that it was in.
+func thereAgain(now compose.Value, path []string, lost compose.Value) bool {
+	if len(path) > 0 {
+		holder, _ := at(now, path[:len(path)-1])
+		if list, ok := holder.(*compose.List); ok {
+			return slices.ContainsFunc(list.Items, func(item compose.Value) bool { return compose.Equal(item, lost) })
+		}
+	}
+	_, ok := at(now, path)
+	return ok
 }
 
 // final is what is there in the end.

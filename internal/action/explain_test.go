@@ -96,38 +96,6 @@ func TestARowThatHoldsItself(t *testing.T) {
 	}
 }
 
-func TestLostKeys(t *testing.T) {
-	for name, c := range map[string]struct {
-		old, now string
-		want     []string
-	}{
-		"the same":            {"{a: 1}", "{a: 1}", nil},
-		"another value":       {"{a: 1}", "{a: 2, b: 3}", nil},
-		"one":                 {"{a: 1, b: 2}", "{b: 2}", []string{"a"}},
-		"below":               {"{env: {KEY: 1, DIR: 2}}", "{env: {CLI: 3}}", []string{"env.KEY", "env.DIR"}},
-		"a whole mapping":     {"{env: {KEY: 1, DIR: 2}, x: 1}", "{x: 1}", []string{"env"}},
-		"no mapping any more": {"{env: {KEY: 1, DIR: 2}}", "{env: 1}", []string{"env.KEY", "env.DIR"}},
-		"an expression":       {"{a: 1}", "!!js x", []string{"a"}},
-		"null":                {"{a: {b: 1}}", "null", []string{"a"}},
-		"lists are values":    {"{a: [{b: 1}]}", "{a: []}", nil},
-		"nothing before":      {"null", "{a: 1}", nil},
-		"keys with dots":      {"{a: {'b.c': 1}}", "{a: {}}", []string{`a."b.c"`}},
-	} {
-		old, err1 := compose.ParseValue(compose.Source{}, []byte(c.old))
-		now, err2 := compose.ParseValue(compose.Source{}, []byte(c.now))
-		if err1 != nil || err2 != nil {
-			t.Fatal(err1, err2)
-		}
-		var got []string
-		for _, path := range lostKeys(old, now, nil) {
-			got = append(got, compose.PathText(path))
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
 func TestDumpsAreThoseOfTheLauncher(t *testing.T) {
 	shipped(t, func(t *testing.T, env Env, layers Layers) {
 		open, err := DumpConfig(context.Background(), env, layers, "", true)

@@ -242,23 +242,3 @@ func at(v compose.Value, path []string) (compose.Value, bool) {
 	}
 	return v, true
 }
-
-// lostKeys are the keys of old that a value which replaces it lacks, each path
-// as short as possible. Lists count as values, and so have none.
-func lostKeys(old, now compose.Value, path []string) [][]string {
-	m, ok := old.(*compose.Map)
-	if !ok {
-		return nil
-	}
-	have, _ := now.(*compose.Map)
-	var lost [][]string
-	for key, v := range m.All() {
-		below := append(slices.Clip(path), key)
-		if there, ok := have.Get(key); ok {
-			lost = append(lost, lostKeys(v, there, below)...)
-		} else {
-			lost = append(lost, below)
-		}
-	}
-	return lost
-}

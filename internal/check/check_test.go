@@ -370,6 +370,38 @@ p:2:3 p info keys-dropped "base"
 `, `h:1:11 h info keys-dropped "a"
   this replaces the config of row "a" whole, and these keys of two (/b/two.yml:1) are gone: env.KEY and more
   restate them, or write single keys with dsh config set a.KEY VALUE --home --profile web
+h:2:11 h warning keys-dropped "a"
+  this replaces the config of row "a" whole, and these keys of h:1 are gone: env and other
+  write one patch for the row, with all keys
+`},
+		{"items that overrides leave out", `= bundle b
+- insert: [{id: a, name: x, config: {allow: [m], deny: [m, n, {k: 1}], same: [1], more: [1]}}]
+= project p
+- {id: a, config: {allow: [o], deny: [n], same: [1], more: [2, 3]}}
+= home h
+- {id: a, config: {allow: [], deny: [n], same: [1], more: [2, 3]}}
+`, `p:1:11 p info keys-dropped "a"
+  this replaces the config of row "a" whole, and these keys of b (/b/b.yml:1) are gone: deny.0 and deny.2
+  restate them, or write single keys with dsh config set a.KEY VALUE --project --profile web
+h:1:11 h info keys-dropped "a"
+  this replaces the config of row "a" whole, and these keys of p:1 are gone: allow.0
+  restate them, or write single keys with dsh config set a.KEY VALUE --home --profile web
+`},
+		{"overrides of one layer", `= bundle b
+- insert: [{id: a, name: x, config: {one: 1, two: 2}}]
+- {id: a, config: {one: 3}}
+= patch f
+- {id: a, config: {one: 1}}
+- {id: a, config: {two: 2}}
+= set --set
+- {id: a, config: {three: 1}}
+- {id: a, config: {four: 1}}
+`, `/b/b.yml:2:11 b warning keys-dropped "a"
+  this replaces the config of row "a" whole, and these keys of b (/b/b.yml:1) are gone: two
+  write one patch for the row, with all keys
+f:2:11 f warning keys-dropped "a"
+  this replaces the config of row "a" whole, and these keys of f:1 are gone: one
+  write one patch for the row, with all keys
 `},
 		{"keys that were copied", `= bundle b
 - insert: [{id: a, name: x, config: {same: 1, changed: 2, deep: {one: 1, two: 9, four: 4}, own: 0, secretKey: s}}]
@@ -437,6 +469,17 @@ func TestFile(t *testing.T) {
 - {id: g, insert: [{id: b, name: x}]}
 - {id: a, name: x, disabled: true}
 `, ""},
+		{"overrides of one row", `- {id: a, config: {one: 1, list: [1, 2]}}
+- {id: a, disabled: true}
+- {id: b, config: {one: 1}}
+- {id: a, config: {two: 1, list: [2]}}
+- {id: a, config: {two: 2, list: [2]}}
+- {id: '1', config: {two: 2}}
+- {id: 1, config: {one: 1}}
+`, `f.yml:4:11  warning keys-dropped "a"
+  this replaces the config of row "a" whole, and these keys of line 1 are gone: one and list.0
+  write one patch for the row, with all keys
+`},
 		{"rows of groups that are elsewhere", `- {id: g, insert: [{id: b, name: x}, {id: c}]}
 - {id: h, insert: [{id: b, name: x}]}
 - {id: g, insert: [{id: b, name: x}]}
@@ -458,6 +501,9 @@ f.yml:3:20  error duplicate-id "b" !
 `, `f.yml:1:34  error config-invalid "a"
   config of row "a": port must be a whole number, and is a text
   write what server takes
+f.yml:4:11  warning keys-dropped "c"
+  this replaces the config of row "c" whole, and these keys of line 3 are gone: prot
+  write one patch for the row, with all keys
 f.yml:4:20  error config-invalid "c"
   config of row "c": port must be a whole number, and is a text
   write what server takes

@@ -146,42 +146,46 @@ func hasPath(v compose.Value, path []string) bool {
 	return ok
 }
 
-// overridden looks at what a step of the user's made of a config.
+// overridden looks at what a step made of a config.
 func (c *checker) overridden(step *compose.Step) {
-	layer := c.layer(step)
-	if !layer.Kind.User() {
-		return
-	}
-	if layer.Kind == compose.ProjectLayer {
+	kind := c.layer(step).Kind
+	if kind == compose.ProjectLayer {
 		c.dshFolder(step)
 	}
 	for _, change := range step.Changes {
 		if change.Key != "config" || !change.Had || !bounded(change.Old) || !bounded(change.New) {
 			continue
 		}
-		c.copied(step, change)
-		if before := c.before[step]; before.step != nil && before.step.Layer < step.Layer && layer.Kind != compose.SetLayer {
-			c.dropped(step, before, change)
+		if kind.User() {
+			c.copied(step, change)
+		}
+		before := c.before[step]
+		if before.step == nil || kind == compose.SetLayer {
+			continue
+		}
+		if kind.User() || before.step.Layer == step.Layer {
+			c.dropped(step, step.Target, before, change)
 		}
 	}
 }
 
-// dropped says which keys of the layers below an override left out.
-func (c *checker) dropped(step *compose.Step, before origin, change compose.Change) {
-	f := Finding{Code: KeysDropped, Severity: Info, Row: id(step.Target), Subject: "config"}
-	if old, ok := children(step.Target, change.Old); ok {
+// dropped says which keys an override of a row left out: of the layers below,
+// which may be meant, or of a patch in its own layer, which hardly is.
+func (c *checker) dropped(step *compose.Step, row *compose.Map, before origin, change compose.Change) {
+	f := Finding{Code: KeysDropped, Severity: Info, Row: id(row), Subject: "config"}
+	if old, ok := children(row, change.Old); ok {
 		lost := lostRows(old, change.New)
 		if len(lost) == 0 {
 			return
 		}
-		f.Message = fmt.Sprintf("this replaces the rows of group %s whole, and these of %s are gone: %s", called(step.Target), c.configAt(before, step.Target), names(lost))
-		f.Remedy = "restate them, or add rows with `- id: " + yamlID(step.Target) + "` and insert"
+		f.Message = fmt.Sprintf("this replaces the rows of group %s whole, and these of %s are gone: %s", called(row), c.configAt(before, row), names(lost))
+		f.Remedy = "restate them, or add rows with `- id: " + yamlID(row) + "` and insert"
 		c.add(step, []string{"config"}, f)
 		return
 	}
 	copied := c.copiedKeys(step)
 	var lost []string
-	for _, path := range lostKeys(nil, change.Old, change.New) {
+	for _, path := range LostKeys(change.Old, change.New) {
 		if !slices.ContainsFunc(copied, func(key []string) bool { return startsWith(path, key) }) { // said by copied
 			lost = append(lost, compose.PathText(path))
 		}
@@ -189,8 +193,12 @@ func (c *checker) dropped(step *compose.Step, before origin, change compose.Chan
 	if len(lost) == 0 {
 		return
 	}
-	f.Message = fmt.Sprintf("this replaces the config of row %s whole, and these keys of %s are gone: %s", called(step.Target), c.configAt(before, step.Target), names(lost))
-	f.Remedy = "restate them, or write single keys with " + c.command(append([]string{"set", compose.Target{ID: id(step.Target)}.String() + ".KEY", "VALUE"}, layerFlag(c.layer(step).Kind)...)...)
+	f.Message = fmt.Sprintf("this replaces the config of row %s whole, and these keys of %s are gone: %s", called(row), c.configAt(before, row), names(lost))
+	f.Remedy = "restate them, or write single keys with " + c.command(append([]string{"set", compose.Target{ID: id(row)}.String() + ".KEY", "VALUE"}, layerFlag(c.layer(step).Kind)...)...)
+	if before.step.Layer == step.Layer {
+		f.Severity, f.Subject = Warning, "config of this layer"
+		f.Remedy = "write one patch for the row, with all keys"
+	}
 	c.add(step, []string{"config"}, f)
 }
 
@@ -240,24 +248,38 @@ func layerFlag(kind compose.Kind) []string {
 	}
 }
 
-// lostKeys is the paths of what stands in old and not in new, each as short as
-// possible.
+// LostKeys is the paths of what stands in old and not in a value that replaces
+// it, each as short as possible. A list loses items only to a shorter one.
+func LostKeys(old, now compose.Value) [][]string { return lostKeys(nil, old, now) }
+
 func lostKeys(at []string, old, now compose.Value) [][]string {
-	was, ok := old.(*compose.Map)
-	if !ok {
-		return nil
-	}
-	is, ok := now.(*compose.Map)
-	if !ok && len(at) > 0 {
-		return nil // another value in its place
-	}
 	var lost [][]string
-	for key, v := range was.All() {
-		path := below(at, key)
-		if next, ok := is.Get(key); ok {
-			lost = append(lost, lostKeys(path, v, next)...)
-		} else {
-			lost = append(lost, path)
+	switch was := old.(type) {
+	case *compose.Map:
+		is, _ := now.(*compose.Map)
+		for key, v := range was.All() {
+			path := below(at, key)
+			if next, ok := is.Get(key); ok {
+				lost = append(lost, lostKeys(path, v, next)...)
+			} else {
+				lost = append(lost, path)
+			}
+		}
+	case *compose.List:
+		is, ok := now.(*compose.List)
+		if !ok || len(is.Items) >= len(was.Items) {
+			return nil
+		}
+		left := map[string]int{}
+		for _, item := range is.Items {
+			left[compose.Show(item)]++
+		}
+		for i, item := range was.Items {
+			if text := compose.Show(item); left[text] > 0 {
+				left[text]--
+			} else {
+				lost = append(lost, below(at, strconv.Itoa(i)))
+			}
 		}
 	}
 	return lost
@@ -442,6 +464,7 @@ func (c *checker) relativePaths() {
 // itself: rows that are in no tree of the file alone.
 func (c *checker) rowsOutside() {
 	groups := map[compose.Value]int{}
+	configs := map[compose.Value]origin{} // that patches wrote, by the id of the row
 	for n := range c.t.Steps {
 		step := &c.t.Steps[n]
 		m := step.Patch.Map
@@ -450,6 +473,7 @@ func (c *checker) rowsOutside() {
 		}
 		list, ok := valueOf(m, "insert").(*compose.List)
 		if !ok {
+			c.overriddenAgain(configs, origin{n, step, []string{"config"}})
 			if name := get(m, "name"); name != "" && has(m, "config") {
 				c.config(origin{n, step, []string{"config"}}, m, name, valueOf(m, "config"), true)
 			}
@@ -469,4 +493,20 @@ func (c *checker) rowsOutside() {
 			groups[group] = before
 		}
 	}
+}
+
+// overriddenAgain looks at a patch for a row that is not in the file, and at an
+// earlier one for the same row.
+func (c *checker) overriddenAgain(configs map[compose.Value]origin, at origin) {
+	m := at.step.Patch.Map
+	row := valueOf(m, "id")
+	config, ok := m.Get("config")
+	if !ok || !usable(row) || !bounded(config) {
+		return
+	}
+	if before, again := configs[row]; again {
+		old := valueOf(before.step.Patch.Map, "config")
+		c.dropped(at.step, m, before, compose.Change{Key: "config", Old: old, New: config, Had: true})
+	}
+	configs[row] = at
 }
