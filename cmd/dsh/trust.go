@@ -78,6 +78,9 @@ func printTrust(w io.Writer, t *action.TrustReport) {
 	for _, o := range t.Overrides {
 		fmt.Fprintf(w, "  overrides %s: %s\n", line(o.ID), line(strings.Join(o.Keys, ", ")))
 	}
+	for _, f := range t.ThrownAway {
+		fmt.Fprintf(w, "  in profile %s, line %d: %s\n", t.Profile, f.Line, line(f.Message))
+	}
 	for _, f := range t.Files {
 		state := ""
 		if !f.Exists {

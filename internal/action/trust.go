@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"dsh/internal/check"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/profile"
@@ -30,6 +32,10 @@ type TrustReport struct {
 	// Expressions are the texts of `!!js` values, each once, which run when a
 	// profile starts.
 	Expressions []string `json:"expressions"`
+	// Profile is the profile that ThrownAway is about, "" where none can be
+	// composed: which keys of the layers below the overrides leave out.
+	Profile    string          `json:"profile"`
+	ThrownAway []check.Finding `json:"thrownAway"`
 }
 
 // ProjectRow is a row that a project's layer inserts.
@@ -79,7 +85,7 @@ func Trust(ctx context.Context, env Env, dir string, now time.Time) (*TrustRepor
 	}
 	report := &TrustReport{
 		Dir: project.Dir, Patch: project.Patch, Was: state.String(),
-		Inserts: []ProjectRow{}, Overrides: []ProjectEdit{}, Files: []ProjectFile{}, Expressions: []string{},
+		Inserts: []ProjectRow{}, Overrides: []ProjectEdit{}, Files: []ProjectFile{}, Expressions: []string{}, ThrownAway: []check.Finding{},
 	}
 	w := projectWalk{report, map[*compose.List]bool{}, map[compose.Value]bool{}}
 	for _, patch := range patches {
@@ -89,10 +95,44 @@ func Trust(ctx context.Context, env Env, dir string, now time.Time) (*TrustRepor
 		_, err := os.Stat(file)
 		report.Files = append(report.Files, ProjectFile{file, err == nil})
 	}
-	if state == trust.Trusted {
-		return report, nil
+	if state != trust.Trusted {
+		err = store.Grant(ctx, trust.Record{Dir: project.Dir, Seal: seal, Files: files, Since: now})
 	}
-	return report, store.Grant(ctx, trust.Record{Dir: project.Dir, Seal: seal, Files: files, Since: now})
+	if err == nil {
+		report.throwsAway(env)
+	}
+	return report, err
+}
+
+// throwsAway fills in what the trusted layer throws away in the profile that a
+// start without a name would take, or where that is not made yet, in web. It is
+// a help, and no reason to fail.
+func (r *TrustReport) throwsAway(env Env) {
+	env.Dir = r.Dir
+	for _, text := range []string{cmp.Or(env.Getenv("DSH_PROFILE"), profile.Default.String()), "web"} {
+		if name, err := profile.ParseName(text); err == nil && r.throwsAwayIn(env, name) {
+			return
+		}
+	}
+}
+
+// throwsAwayIn is throwsAway for one profile, if it can be composed.
+func (r *TrustReport) throwsAwayIn(env Env, name profile.Name) bool {
+	p, err := readOrTemplate(env.Home, name)
+	if err != nil {
+		return false
+	}
+	c, err := composeProfile(env, p, Layers{Name: name}, true)
+	if err != nil {
+		return false
+	}
+	r.Profile = name.String()
+	for _, f := range Findings(env, c) {
+		if f.Code == check.KeysDropped && f.File == r.Patch {
+			r.ThrownAway = append(r.ThrownAway, f)
+		}
+	}
+	return true
 }
 
 // projectWalk writes down what patches do.
