@@ -41,6 +41,8 @@ type UnsupportedError struct {
 	Rows    []compose.Row // the enabled rows that cannot run
 	Total   int
 	Args    []string
+	// Broken says that no launcher starts the profile as it is.
+	Broken bool
 }
 
 func (e *UnsupportedError) Error() string {
@@ -60,6 +62,9 @@ func (e *UnsupportedError) Error() string {
 
 // Hint says what can be done with the profile all the same.
 func (e *UnsupportedError) Hint() string {
+	if e.Broken {
+		return fault.ShellWords("dsh", "config", "check", "--profile", e.Profile) + " tells what else stops this profile, in any launcher"
+	}
 	return "dsh --profile " + fault.ShellWord(e.Profile) + " --dump-config prints the composed tree; the reference launcher boots this profile as it is"
 }
 
@@ -119,13 +124,13 @@ func Run(ctx context.Context, req Request, log Log) error {
 		}
 		tree = compose.Apply(append(composed.Stack.Layers, compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off}), composed.Rules)
 	}
-	return activate(req, tree)
+	return activate(req, tree, action.Blocked(req.Env, composed))
 }
 
 // activate starts the rows. A row whose plugin is not compiled in stops the
 // start, so that nothing runs half.
-func activate(req Request, tree *compose.Tree) error {
-	e := &UnsupportedError{Profile: req.Layers.Name.String(), Args: req.Args}
+func activate(req Request, tree *compose.Tree, broken bool) error {
+	e := &UnsupportedError{Profile: req.Layers.Name.String(), Args: req.Args, Broken: broken}
 	for _, row := range tree.Rows {
 		e.collect(row)
 	}
