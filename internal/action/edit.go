@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,10 +79,10 @@ type edit struct {
 func runEdit(ctx context.Context, env Env, opts EditOptions, change func(*edit, []byte) ([]byte, error)) (*Edit, error) {
 	warnings := recovered(ctx, env, opts.Name)
 	// What is wrong is said before anything is touched.
-	p, err := readOrTemplate(env.Home, opts.Name)
-	if err != nil {
+	if _, err := readOrNew(env.Home, opts.Name); err != nil {
 		return nil, err
 	}
+	var err error
 	e := &edit{env: env, opts: opts, shown: shown{opts.ShowSecrets}, report: &Edit{
 		Profile: opts.Name.String(), Layer: opts.Layer.String(), Copied: []string{}, Notes: []string{}, Warnings: warnings,
 	}}
@@ -91,9 +92,9 @@ func runEdit(ctx context.Context, env Env, opts EditOptions, change func(*edit, 
 			return e.profileFile(tx, p, change)
 		})
 	case compose.HomeLayer:
-		err = e.lockedFile(ctx, p, env.Home.PatchPath(), change)
+		err = e.homeFile(ctx, change)
 	default:
-		err = e.projectFile(ctx, p, change)
+		err = e.projectFile(ctx, change)
 	}
 	if err != nil {
 		return nil, err
@@ -107,7 +108,11 @@ func (e *edit) inProfile(ctx context.Context, work func(*staging.Tx, *profile.Pr
 	var p *profile.Profile
 	options := e.env.options()
 	options.Make = func() (err error) {
-		p, err = profile.OpenOrCreate(e.env.Home, e.opts.Name)
+		// What an old manifest needs is written with the edit, or not at all.
+		p, err = profile.Read(e.env.Home, e.opts.Name)
+		if _, missing := errors.AsType[*profile.MissingError](err); missing {
+			p, err = profile.OpenOrCreate(e.env.Home, e.opts.Name)
+		}
 		return err
 	}
 	options.Unmake = func() error {
@@ -151,9 +156,20 @@ func (e *edit) profileFile(tx *staging.Tx, p *profile.Profile, change func(*edit
 // profile has a name that begins with a dot.
 const editLock = ".patches.lock"
 
-// lockedFile edits a file that is in no profile.
-func (e *edit) lockedFile(ctx context.Context, p *profile.Profile, file string, change func(*edit, []byte) ([]byte, error)) error {
-	return e.locked(ctx, func() error {
+// readOrNew is readOrTemplate, and for the profile that a command without a name
+// means, which is made when it is first needed, what it will be.
+func readOrNew(home profile.Home, name profile.Name) (*profile.Profile, error) {
+	p, err := readOrTemplate(home, name)
+	if _, missing := errors.AsType[*profile.MissingError](err); missing && name == profile.Default {
+		return unmade(home, name, profile.BaseTemplate())
+	}
+	return p, err
+}
+
+// homeFile edits the patch of the home.
+func (e *edit) homeFile(ctx context.Context, change func(*edit, []byte) ([]byte, error)) error {
+	return e.locked(ctx, func(p *profile.Profile) error {
+		file := e.env.Home.PatchPath()
 		text, edited, err := e.apply(p, file, change)
 		if err != nil || !e.report.Changed {
 			return err
@@ -162,15 +178,20 @@ func (e *edit) lockedFile(ctx context.Context, p *profile.Profile, file string, 
 	})
 }
 
-// locked runs work under the lock for files outside of profiles.
-func (e *edit) locked(ctx context.Context, work func() error) (err error) {
+// locked runs work under the lock for files outside of profiles, with the profile
+// as it is now.
+func (e *edit) locked(ctx context.Context, work func(*profile.Profile) error) (err error) {
 	options := e.env.options()
 	lock, err := staging.Acquire(ctx, e.env.Home.Path("state", editLock), options.Command, options.Waiting)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	return work()
+	p, err := readOrNew(e.env.Home, e.opts.Name)
+	if err != nil {
+		return err
+	}
+	return work(p)
 }
 
 // writeOver gives a file new content unless it does not hold what it held when
@@ -190,8 +211,12 @@ func writeOver(file string, was, data []byte) error {
 	return err
 }
 
-// readFile is the content of a file, nil if there is none.
+// readFile is the content of a file, nil if there is none. That of a project
+// comes with a repository, and may be a pipe or a device.
 func readFile(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fault.Errorf(fault.Composition, "reading the patch file: %s is no file", file)
+	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -286,75 +311,67 @@ func (e *edit) own() int { return len(e.below) }
 
 // projectFile edits the patch of the project that the command runs in. What is
 // trusted stays trusted.
-func (e *edit) projectFile(ctx context.Context, p *profile.Profile, change func(*edit, []byte) ([]byte, error)) error {
+func (e *edit) projectFile(ctx context.Context, change func(*edit, []byte) ([]byte, error)) error {
 	project, err := e.env.editedProject()
 	if err != nil {
 		return err
 	}
 	store := trust.Open(e.env.trustFile())
-	return e.locked(ctx, func() error {
+	return e.locked(ctx, func(p *profile.Profile) error {
 		text, edited, err := e.apply(p, project.Patch, change)
 		if err != nil {
 			return err
 		}
-		trusted, err := e.trusts(store, project, text)
+		patches, err := e.parse(text)
 		if err != nil {
 			return err
 		}
-		if !trusted && edited != nil {
+		state, contents, err := stack.TrustOf(store, project, text, patches)
+		if err != nil {
+			return err
+		}
+		if state != trust.Trusted && edited != nil {
 			e.warn("the project %s is not trusted, so its layer is left out; look at it, then: dsh trust %s",
 				project.Dir, fault.ShellWord(project.Dir))
 		}
 		if !e.report.Changed {
 			return nil
 		}
-		if err := writeOver(project.Patch, text, edited); err != nil || !trusted {
+		if err := writeOver(project.Patch, text, edited); err != nil || state != trust.Trusted {
 			return err
 		}
-		return e.grant(ctx, store, project, edited)
+		return e.grant(ctx, store, project, edited, contents)
 	})
 }
 
-// trusts says whether the user trusts the project as it is.
-func (e *edit) trusts(store *trust.Store, project trust.Project, text []byte) (bool, error) {
-	// What the patch of a stranger names is not looked at.
-	if state, err := store.State(project, ""); err != nil || state == trust.Unknown || text == nil {
-		return false, err
-	}
-	_, seal, err := e.seal(project, text)
-	if err != nil {
-		return false, err
-	}
-	state, err := store.State(project, seal)
-	return state == trust.Trusted, err
-}
-
 // grant trusts a project with the text that an edit gave its patch, since when
-// it was trusted before.
-func (e *edit) grant(ctx context.Context, store *trust.Store, project trust.Project, text []byte) error {
-	files, seal, err := e.seal(project, text)
-	if err != nil {
-		return err
-	}
-	record := trust.Record{Dir: project.Dir, Seal: seal, Files: files, Since: e.opts.Now}
-	records, err := store.List()
-	if err != nil {
-		return err
-	}
-	for _, r := range records {
-		if r.Dir == project.Dir {
-			record.Since = r.Since
-		}
-	}
-	return store.Grant(ctx, record)
-}
-
-func (e *edit) seal(project trust.Project, text []byte) (files []string, seal trust.Seal, err error) {
+// it was trusted before. Of the files that it named before the edit those
+// contents count that were trusted, and not what they hold by now.
+func (e *edit) grant(ctx context.Context, store *trust.Store, project trust.Project, text []byte, trusted trust.Contents) error {
 	patches, err := e.parse(text)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	files = stack.NamedFiles(project, patches)
-	seal, err = trust.SealOf(text, files)
-	return files, seal, err
+	record := trust.Record{Dir: project.Dir, Files: stack.NamedFiles(project, patches), Since: e.opts.Now}
+	contents := trust.Contents{}
+	var added []string
+	for _, file := range record.Files {
+		if sum, ok := trusted[file]; ok {
+			contents[file] = sum
+		} else {
+			added = append(added, file)
+		}
+	}
+	now, err := trust.Read(added)
+	if err != nil {
+		return err
+	}
+	maps.Copy(contents, now)
+	record.Seal = contents.Seal(text)
+	if known, ok, err := store.Recorded(project); err != nil {
+		return err
+	} else if ok {
+		record.Since = known.Since
+	}
+	return store.Grant(ctx, record)
 }

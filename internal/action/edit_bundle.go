@@ -43,7 +43,7 @@ func Switch(ctx context.Context, env Env, opts SwitchOptions, name string) (*Edi
 
 // isBundle says whether a name means a bundle of the profile.
 func isBundle(env Env, opts SwitchOptions, name string) (bool, error) {
-	p, err := readOrTemplate(env.Home, opts.Name)
+	p, err := readOrNew(env.Home, opts.Name)
 	if err != nil {
 		return false, err
 	}
@@ -53,14 +53,7 @@ func isBundle(env Env, opts SwitchOptions, name string) (bool, error) {
 		if opts.Layer != compose.ProfileLayer {
 			return false, fault.Errorf(fault.Other, "--%s goes with rows: the bundles are those of the profile", opts.Layer)
 		}
-		if !listed {
-			err := fault.Errorf(fault.Composition, "profile %s has no bundle %s", opts.Name, name)
-			if meant := compose.Closest(name, names); meant != "" {
-				return false, fault.WithHint(err, "did you mean %s?", meant)
-			}
-			return false, fault.WithHint(err, "dsh config layers --profile %s lists the bundles", fault.ShellWord(opts.Name.String()))
-		}
-		return true, nil
+		return true, bundleOf(p, name)
 	}
 	if opts.Layer != compose.ProfileLayer {
 		return false, nil
@@ -74,6 +67,19 @@ func isBundle(env Env, opts SwitchOptions, name string) (bool, error) {
 		return false, fault.WithHint(fault.Errorf(fault.Composition, "there is no row and no bundle %q", name), "did you mean %s?", meant)
 	}
 	return listed && !isRow, nil
+}
+
+// bundleOf says that a profile has no bundle of the name, if so.
+func bundleOf(p *profile.Profile, name string) error {
+	names := bundleNames(p.Manifest)
+	if slices.Contains(names, name) {
+		return nil
+	}
+	err := fault.Errorf(fault.Composition, "profile %s has no bundle %s", p.Name, name)
+	if meant := compose.Closest(name, names); meant != "" {
+		return fault.WithHint(err, "did you mean %s?", meant)
+	}
+	return fault.WithHint(err, "dsh config layers --profile %s lists the bundles", fault.ShellWord(p.Name.String()))
 }
 
 func bundleNames(m *profile.Manifest) []string {
@@ -106,7 +112,7 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 			e.report.Changed = p.Manifest.DisableBundle(name)
 		}
 		if !e.report.Changed {
-			return nil
+			return bundleOf(p, name)
 		}
 		// Less of a profile is never refused: it may be what mends it.
 		warnings, err := verify(env, &before, p, nil, nil, opts.Force || !opts.On)

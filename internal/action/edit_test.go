@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dsh/internal/compose"
+	"dsh/internal/stack"
 	"dsh/internal/staging"
+	"dsh/internal/trust"
 )
 
 // editWorld is a home with a fresh profile and the options to edit its file.
@@ -85,6 +87,56 @@ func TestEditsAtOnceAreAllMade(t *testing.T) {
 			if v, _ := at(config, []string{fmt.Sprintf("key%d", i)}); v != float64(i) {
 				t.Errorf("%s: key%d is %v", layer, i, v)
 			}
+		}
+	}
+}
+
+// TestGrantKeepsWhatWasTrusted changes a file of a project while dsh edits its
+// patch: the trust goes on for what the file held before.
+func TestGrantKeepsWhatWasTrusted(t *testing.T) {
+	ctx := context.Background()
+	env, opts, _ := editWorld(t, "[]\n")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := trust.Project{Dir: dir, Patch: projectPatch(dir)}
+	if err := os.Mkdir(filepath.Dir(project.Patch), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	plugin, added := filepath.Join(dir, "plugin.js"), filepath.Join(dir, "added.js")
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(plugin, "old")
+	write(added, "new")
+	e := &edit{env: env, opts: opts, src: compose.Source{File: project.Patch, Dir: filepath.Dir(project.Patch), Kind: compose.ProjectLayer}}
+	store := trust.Open(env.trustFile())
+	text := []byte("- insert: [{id: a, name: ../plugin.js}, {id: b, name: ../added.js}]\n")
+	contents, err := trust.Read([]string{plugin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.grant(ctx, store, project, text, contents); err != nil {
+		t.Fatal(err)
+	}
+	patches, err := e.parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text string // of the plugin when the patch is edited, and later
+		want trust.State
+	}{{"old", trust.Trusted}, {"theirs", trust.Changed}} {
+		write(plugin, c.text)
+		if err := e.grant(ctx, store, project, text, contents); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := stack.TrustOf(store, project, text, patches); err != nil || got != c.want {
+			t.Errorf("with %s: %v, %v", c.text, got, err)
 		}
 	}
 }

@@ -52,11 +52,16 @@ func readOrTemplate(home profile.Home, name profile.Name) (*profile.Profile, err
 	if unknown != nil {
 		return nil, err
 	}
+	return unmade(home, name, tmpl)
+}
+
+// unmade is a profile as a template would make it.
+func unmade(home profile.Home, name profile.Name, tmpl profile.Template) (*profile.Profile, error) {
 	text, err := json.Marshal(map[string]any{"dsh": map[string]any{"profile": map[string]any{"bundles": tmpl.Bundles()}}})
 	if err != nil {
 		return nil, err
 	}
-	p = &profile.Profile{Name: name, Dir: home.ProfileDir(name)}
+	p := &profile.Profile{Name: name, Dir: home.ProfileDir(name)}
 	p.Manifest, err = profile.ParseManifest(filepath.Join(p.Dir, "package.json"), text)
 	return p, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"dsh/internal/compose"
 	"dsh/internal/patchedit"
@@ -35,13 +36,13 @@ func Look(ctx context.Context, env Env, layers Layers) (*Composed, error) {
 // by which editors find it.
 func InstallSchema(ctx context.Context, env Env, opts EditOptions) (*InstalledSchema, error) {
 	s := &InstalledSchema{Profile: opts.Name.String()}
-	p, err := readOrTemplate(env.Home, opts.Name)
+	_, err := readOrNew(env.Home, opts.Name)
 	if err != nil {
 		return nil, err
 	}
 	e := &edit{env: env, opts: opts, report: &Edit{Warnings: recovered(ctx, env, opts.Name)}}
 	if opts.Layer == compose.HomeLayer {
-		err = e.locked(ctx, func() error {
+		err = e.locked(ctx, func(p *profile.Profile) error {
 			text, edited, schema, err := e.schema(s, p, env.Home.PatchPath())
 			if err != nil || !s.Changed {
 				return err
@@ -80,6 +81,12 @@ func (e *edit) schema(s *InstalledSchema, p *profile.Profile, file string) (text
 	c, err := composeProfile(e.env, p, Layers{Name: e.opts.Name}, true)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	for _, text := range slices.Concat(c.Warnings, c.leftOut()) {
+		e.warn("%s", text)
+	}
+	for _, skipped := range c.Stack.Skipped() {
+		e.warn("%v", skipped)
 	}
 	document, err := Schema(e.env, c)
 	if err != nil {
