@@ -35,7 +35,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if out.err != nil {
 		u.JSON = false // there is nobody to read it
 		u.Fail(fmt.Errorf("write the output: %w", out.err))
-		code = max(code, fault.Other.ExitCode())
+		// One code, whatever the command would have said with its own.
+		if code < fault.Interrupted.ExitCode() {
+			code = fault.Other.ExitCode()
+		}
 	}
 	return code
 }
