@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/inspect"
+	"dsh/internal/profile"
 	"dsh/internal/stack"
 )
 
@@ -69,6 +71,11 @@ func count(findings []check.Finding) CheckCounts {
 func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*CheckReport, error) {
 	warnings := recovered(ctx, env, layers.Name)
 	p, err := readOrTemplate(env.Home, layers.Name)
+	if broken, ok := errors.AsType[*profile.ManifestError](err); ok {
+		report := &CheckReport{Profile: layers.Name.String(), Findings: []check.Finding{brokenManifest(broken)}, Warnings: warnings}
+		report.Counts = count(report.Findings)
+		return report, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +96,16 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 	}
 	report.Counts = count(report.Findings)
 	return report, nil
+}
+
+// brokenManifest is the finding about a package.json without which nothing of a
+// profile can be read.
+func brokenManifest(err *profile.ManifestError) check.Finding {
+	return check.Finding{
+		Code: check.Unreadable, Severity: check.Error, File: err.Path, Line: err.Line, Column: err.Column, Blocks: true,
+		Message: "the profile's package.json cannot be read: " + err.Problem,
+		Remedy:  "mend it; all else of the profile can only be looked at then",
+	}
 }
 
 // inspected is what a composed profile lacks on the disk or has too much there.
@@ -151,7 +168,8 @@ func builtIn(env Env) func(plugin string) bool {
 }
 
 // sortByStack puts findings in the order of the layers that they are in, and
-// those that are in none behind them.
+// those that are in none behind them. What is found twice in one place, because
+// a bundle is listed twice, is told once.
 func sortByStack(s *stack.Stack, findings []check.Finding) []check.Finding {
 	order := map[string]int{}
 	for i, e := range s.Entries {
@@ -171,7 +189,9 @@ func sortByStack(s *stack.Stack, findings []check.Finding) []check.Finding {
 			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
 		)
 	})
-	return findings
+	return slices.CompactFunc(findings, func(a, b check.Finding) bool {
+		return a.Line > 0 && a.Place() == b.Place() && a.Code == b.Code && a.Layer == b.Layer && a.Message == b.Message
+	})
 }
 
 // entryFindings is what is wrong with the bundles and files of a stack that are
@@ -181,11 +201,7 @@ func entryFindings(c *Composed) []check.Finding {
 	for _, e := range c.Stack.Entries {
 		switch {
 		case e.State == stack.Disabled:
-			findings = append(findings, check.Finding{
-				Code: check.BundleDisabled, Severity: check.Info, Layer: e.Label, Message: e.Label + " is switched off",
-				Remedy: c.configCommand("enable", e.Label),
-			})
-			c.listed(&findings[len(findings)-1], "disabledBundles", 1)
+			findings = append(findings, c.disabledFinding(e))
 		case e.State == stack.Untrusted:
 			findings = append(findings, check.Finding{
 				Code: check.Untrusted, Severity: check.Warning, Layer: e.Label, File: e.Label,
@@ -198,6 +214,21 @@ func entryFindings(c *Composed) []check.Finding {
 		}
 	}
 	return findings
+}
+
+// disabledFinding is the finding about a bundle that is switched off.
+func (c *Composed) disabledFinding(e stack.Entry) check.Finding {
+	f := check.Finding{
+		Code: check.BundleDisabled, Severity: check.Info, Layer: e.Label, Message: e.Label + " is switched off",
+		Remedy: c.configCommand("enable", e.Label),
+	}
+	if e.Err != nil {
+		f.Message += ", and cannot be found"
+		f.Remedy = fmt.Sprintf("%s installs it; to forget it, delete it from dsh.profile.disabledBundles in the profile's package.json",
+			c.pluginCommand("add", e.Label))
+	}
+	c.listed(&f, "disabledBundles", 1)
+	return f
 }
 
 // configCommand is a `dsh config` command for the profile that can be pasted.
@@ -297,16 +328,24 @@ func (c *Composed) listed(f *check.Finding, key string, nth int) {
 	}
 }
 
-// manifestFindings is what is wrong with the profile's package.json.
+// manifestFindings is what is wrong with the profile's package.json, and with
+// its exemptions.
 func manifestFindings(c *Composed) []check.Finding {
+	var findings []check.Finding
+	if _, _, err := stack.ReadExemptions(c.Profile.Dir); err != nil {
+		findings = append(findings, check.Finding{
+			Code: check.Unreadable, Severity: check.Warning, File: filepath.Join(c.Profile.Dir, stack.ExemptionsFile),
+			Message: err.Error(), Remedy: fault.Hint(repairable(err)),
+		})
+	}
 	file := c.Profile.Manifest.Path()
 	text, err := os.ReadFile(file)
 	if err != nil || !bytes.HasPrefix(text, []byte("\ufeff")) {
-		return nil
+		return findings
 	}
-	return []check.Finding{{
+	return append(findings, check.Finding{
 		Code: check.ByteOrderMark, Severity: check.Warning, File: file, Line: 1, Column: 1,
 		Message: "the file begins with a byte-order mark, which the reference launcher and npm stop at",
 		Remedy:  "save it as UTF-8 without one; whatever dsh writes has none",
-	}}
+	})
 }

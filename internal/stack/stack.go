@@ -68,7 +68,7 @@ type Entry struct {
 	Files  []string // the patch files, as far as they are known
 	State  State
 	Layer  int                   // index in Layers, -1 unless State is Applied
-	Err    error                 // why it is broken or untrusted
+	Err    error                 // why it is broken or untrusted, or why a disabled bundle is not to be found
 	Bundle *installation.Package // of a bundle that was found
 	InBox  bool                  // it came from the installation
 	Place  int                   // of a bundle in the profile's list, from 1
@@ -178,6 +178,10 @@ func (s *Stack) bundles(opts Options, rules compatibility) {
 	for _, listed := range opts.Profile.Manifest.BundlePlaces() {
 		e := Entry{Kind: compose.BundleLayer, Label: listed.Name, State: Disabled, Layer: -1}
 		if listed.Disabled {
+			pkg, inBox, err := findBundle(opts, listed.Name)
+			if e.Err = err; err == nil {
+				e.Bundle, e.InBox = &pkg, inBox
+			}
 			s.Entries = append(s.Entries, e)
 			continue
 		}
