@@ -340,6 +340,8 @@ func (c *configRun) printLayers(w io.Writer, list *action.LayerList) {
 		line := []string{"-", l.Kind, layerTitle(l), ui.Clean(l.Version), l.State, "", "", "", ui.Clean(l.Source)}
 		if l.Number > 0 {
 			line[0] = strconv.Itoa(l.Number)
+		}
+		if l.State == "applied" {
 			line[5], line[6], line[7] = strconv.Itoa(len(l.Inserts)), strconv.Itoa(len(l.Overrides)), strconv.Itoa(len(l.Skipped))
 		}
 		lines = append(lines, line)

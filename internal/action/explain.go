@@ -136,16 +136,17 @@ func ExplainRows(ctx context.Context, env Env, layers Layers) (*RowList, error) 
 	}
 	return &RowList{
 		Profile:  layers.Name.String(),
-		Layers:   layerNames(c.Tree),
+		Layers:   layerNames(c),
 		Rows:     newHistory(c.Tree).summaries(c.Tree.Rows, ""),
 		Warnings: slices.Concat(c.Warnings, c.leftOut(), c.Notices),
 	}, nil
 }
 
-func layerNames(tree *compose.Tree) []LayerName {
-	names := make([]LayerName, len(tree.Layers))
-	for i, layer := range tree.Layers {
-		names[i] = LayerName{i + 1, layer.Kind.String(), layer.Label}
+func layerNames(c *Composed) []LayerName {
+	numbers := c.layerNumbers().layers
+	names := make([]LayerName, len(c.Tree.Layers))
+	for i, layer := range c.Tree.Layers {
+		names[i] = LayerName{numbers[i], layer.Kind.String(), layer.Label}
 	}
 	return names
 }
@@ -217,7 +218,7 @@ func Explain(ctx context.Context, env Env, layers Layers, text string, showSecre
 		e.path = append([]string{"config"}, target.Path...)
 	}
 	x := &Explanation{
-		Profile: layers.Name.String(), Target: target.String(), Key: compose.PathText(e.path), Layers: layerNames(c.Tree),
+		Profile: layers.Name.String(), Target: target.String(), Key: compose.PathText(e.path), Layers: layerNames(c),
 		Skipped: skipped, Warnings: slices.Concat(c.Warnings, c.leftOut()),
 	}
 	for _, p := range places.of(target) {

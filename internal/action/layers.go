@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"dsh/internal/check"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/stack"
@@ -23,7 +24,7 @@ type LayerList struct {
 
 // LayerInfo is a layer, or what would be one, in its place.
 type LayerInfo struct {
-	Number  int      `json:"number,omitempty"` // from 1, the lowest; none unless it is applied
+	Number  int      `json:"number,omitempty"` // from 1, the lowest; a bundle's is its place in the list, and one that is off has none
 	Kind    string   `json:"kind"`
 	Label   string   `json:"label"`
 	Version string   `json:"version,omitempty"`
@@ -58,10 +59,12 @@ func ListLayers(ctx context.Context, env Env, layers Layers) (*LayerList, error)
 		Profile: layers.Name.String(), Dir: c.Profile.Dir, Overridden: []Overridden{},
 		Warnings: c.Warnings,
 	}
+	numbers := c.layerNumbers()
 	infos := make([]*LayerInfo, len(c.Tree.Layers)) // of the layers that are applied
 	list.Layers = make([]LayerInfo, len(c.Stack.Entries), len(c.Stack.Entries)+1)
 	for i, e := range c.Stack.Entries {
 		list.Layers[i] = layerInfo(env, c, e)
+		list.Layers[i].Number = numbers.entries[i]
 		if e.State == stack.Applied {
 			infos[e.Layer] = &list.Layers[i]
 		}
@@ -69,14 +72,40 @@ func ListLayers(ctx context.Context, env Env, layers Layers) (*LayerList, error)
 	if n := len(infos); n > 0 && infos[n-1] == nil { // of --set, which is no entry
 		layer := c.Tree.Layers[n-1]
 		list.Layers = append(list.Layers, LayerInfo{
-			Kind: layer.Kind.String(), Label: layer.Label, Source: "the command line", State: stack.Applied.String(),
+			Number: numbers.layers[n-1], Kind: layer.Kind.String(), Label: layer.Label, Source: "the command line", State: stack.Applied.String(),
 			Files: []string{}, Inserts: []string{}, Overrides: []string{}, Skipped: []SkippedPatch{},
 		})
 		infos[n-1] = &list.Layers[len(list.Layers)-1]
 	}
 	h.fill(infos)
-	list.overridden(h, c.Tree.Rows, "")
+	list.overridden(h, numbers.layers, c.Tree.Rows, "")
 	return list, nil
+}
+
+// layerNumbers are the numbers of layers, from 1 for the lowest. What is listed
+// and no layer has one as well, so that bundles have the numbers of their places
+// in the list; what is switched off is not listed.
+type layerNumbers struct {
+	entries []int // of the stack's entries, 0 for none
+	layers  []int // of the tree's layers
+}
+
+func (c *Composed) layerNumbers() layerNumbers {
+	n := layerNumbers{make([]int, len(c.Stack.Entries)), make([]int, len(c.Tree.Layers))}
+	last := 0
+	for i, e := range c.Stack.Entries {
+		if e.State == stack.Disabled {
+			continue
+		}
+		last++
+		if n.entries[i] = last; e.State == stack.Applied {
+			n.layers[e.Layer] = last
+		}
+	}
+	if top := len(n.layers) - 1; top >= 0 && n.layers[top] == 0 {
+		n.layers[top] = last + 1 // --set is no entry
+	}
+	return n
 }
 
 // layerInfo is what is known of an entry of the stack whatever it does.
@@ -97,17 +126,23 @@ func layerInfo(env Env, c *Composed, e stack.Entry) LayerInfo {
 	if e.Err != nil {
 		info.Reason, info.Remedy = e.Err.Error(), fault.Hint(e.Err)
 	}
-	if e.State == stack.Disabled {
-		info.Remedy = fault.ShellWords("dsh", "config", "enable", e.Label, "--profile", c.Profile.Name.String())
+	var f check.Finding
+	switch {
+	case e.Kind == compose.BundleLayer && e.State == stack.Broken:
+		f = c.brokenBundle(e)
+	case e.State == stack.Disabled:
+		f = c.disabledFinding(e)
+	default:
+		return info
+	}
+	if info.Remedy = f.Remedy; e.Err != nil {
+		info.Reason = f.Message
 	}
 	return info
 }
 
 // fill says what the layers did.
 func (h *history) fill(infos []*LayerInfo) {
-	for n, info := range infos {
-		info.Number = n + 1
-	}
 	for i, step := range h.tree.Steps {
 		info := infos[step.Layer]
 		switch {
@@ -156,23 +191,23 @@ func allRows(rows []compose.Value) []string {
 }
 
 // overridden collects the rows that several layers wrote, and counts all rows.
-func (l *LayerList) overridden(h *history, rows []compose.Row, above string) {
+func (l *LayerList) overridden(h *history, numberOf []int, rows []compose.Row, above string) {
 	for i, row := range rows {
 		l.Rows++
 		path := above + "/" + strconv.Itoa(i)
 		var numbers []int
 		if n := h.bornIn(row.Entry); n >= 0 {
-			numbers = append(numbers, n+1)
+			numbers = append(numbers, numberOf[n])
 		}
 		for _, s := range h.touched[row.Entry] {
 			step := h.tree.Steps[s]
-			if step.Outcome == compose.Overrode && !slices.Contains(numbers, step.Layer+1) {
-				numbers = append(numbers, step.Layer+1)
+			if n := numberOf[step.Layer]; step.Outcome == compose.Overrode && !slices.Contains(numbers, n) {
+				numbers = append(numbers, n)
 			}
 		}
 		if len(numbers) > 1 {
 			l.Overridden = append(l.Overridden, Overridden{rowName(row.Entry), path, numbers})
 		}
-		l.overridden(h, row.Children(), path+"/config")
+		l.overridden(h, numberOf, row.Children(), path+"/config")
 	}
 }
