@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"dsh/internal/compose"
@@ -122,11 +123,11 @@ func (e *edit) inProfile(ctx context.Context, work func(*staging.Tx, *profile.Pr
 		return profile.Discard(p)
 	}
 	if err := staging.MkdirAll(e.env.Home.ProfilesDir()); err != nil {
-		return fault.WithClass(fault.Environment, err)
+		return fault.WithClass(fault.Environment, e.env.unwritable(err))
 	}
 	tx, err := staging.Begin(ctx, e.env.place(e.opts.Name), options)
 	if err != nil {
-		return err
+		return e.env.unwritable(err)
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	if err := work(tx, p); err != nil {
@@ -156,6 +157,18 @@ func (e *edit) profileFile(tx *staging.Tx, p *profile.Profile, change func(*edit
 // profile has a name that begins with a dot.
 const editLock = ".patches.lock"
 
+// unwritable says of the home what an error says of a file of ours in it, which
+// nobody asked to write.
+func (e Env) unwritable(err error) error {
+	for _, cause := range []error{fs.ErrPermission, syscall.EROFS} {
+		if errors.Is(err, cause) {
+			return fault.WithHint(fault.Errorf(fault.Environment, "the home of dsh, %s, cannot be written: %w", e.Home.Dir(), cause),
+				"make it yours to write, or name another: DSH_HOME=DIR dsh …")
+		}
+	}
+	return err
+}
+
 // readOrNew is readOrTemplate, and for the profile that a command without a name
 // means, which is made when it is first needed, what it will be.
 func readOrNew(home profile.Home, name profile.Name) (*profile.Profile, error) {
@@ -184,7 +197,7 @@ func (e *edit) locked(ctx context.Context, work func(*profile.Profile) error) (e
 	options := e.env.options()
 	lock, err := staging.Acquire(ctx, e.env.Home.Path("state", editLock), options.Command, options.Waiting)
 	if err != nil {
-		return err
+		return e.env.unwritable(err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	p, err := readOrNew(e.env.Home, e.opts.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dsh/internal/compose"
+	"dsh/internal/fault"
 	"dsh/internal/stack"
 	"dsh/internal/staging"
 	"dsh/internal/trust"
@@ -138,6 +140,19 @@ func TestGrantKeepsWhatWasTrusted(t *testing.T) {
 		if got, _, err := stack.TrustOf(store, project, text, patches); err != nil || got != c.want {
 			t.Errorf("with %s: %v, %v", c.text, got, err)
 		}
+	}
+}
+
+func TestUnwritable(t *testing.T) {
+	env, _ := world(t)
+	inside := &fs.PathError{Op: "open", Path: filepath.Join(env.Home.Dir(), "state", "x", ".dsh-tmp-1"), Err: fs.ErrPermission}
+	err := env.unwritable(fmt.Errorf("writing the identity: %w", inside))
+	want := "the home of dsh, " + env.Home.Dir() + ", cannot be written: permission denied"
+	if err.Error() != want || fault.ClassOf(err) != fault.Environment || fault.Hint(err) == "" || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("got %v, class %v", err, fault.ClassOf(err))
+	}
+	if other := errors.New("another"); env.unwritable(other) != other {
+		t.Error("another error was changed")
 	}
 }
 
