@@ -142,13 +142,15 @@ func (s *targetScanner) row(find func(string) *Map) (Target, error) {
 		}
 		s.skipScope()
 	}
-	start := s.i
-	id, _, err := s.part(".")
+	start, ends := s.i, "."
+	if start < len(s.text) && strings.IndexByte(`"'`, s.text[start]) >= 0 {
+		ends = ".:"
+	}
+	id, quoted, err := s.part(ends)
 	if err != nil {
 		return Target{}, err
 	}
-	quoted := s.text != "" && strings.IndexByte(`"'`, s.text[0]) >= 0
-	if !quoted {
+	if start > 0 || !quoted {
 		id = s.text[:start] + id
 		if i := strings.LastIndexByte(id, ':'); i > 0 && slices.Contains(rowKeys, id[i+1:]) && s.i == len(s.text) {
 			id, s.i = id[:i], i
@@ -170,7 +172,8 @@ func (s *targetScanner) skipScope() {
 	}
 }
 
-// part reads up to one of the ends, or a part in quotes.
+// part reads up to one of the ends, or a part in quotes, which one of the ends
+// or nothing stands behind.
 func (s *targetScanner) part(ends string) (part string, quoted bool, err error) {
 	start := s.i
 	rest := s.text[start:]
@@ -192,7 +195,7 @@ func (s *targetScanner) part(ends string) (part string, quoted bool, err error) 
 		return "", true, s.fail(start, "what is in double quotes is no text of JSON", `write " as \" and \ as \\, or use single quotes`)
 	}
 	s.i += end + 1
-	if s.i < len(s.text) && strings.IndexByte(".:=", s.text[s.i]) < 0 {
+	if s.i < len(s.text) && strings.IndexByte(ends, s.text[s.i]) < 0 {
 		return "", true, s.fail(s.i, "something stands directly behind a quoted part", howToQuote)
 	}
 	return part, true, nil

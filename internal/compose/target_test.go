@@ -99,6 +99,12 @@ func TestTargetErrors(t *testing.T) {
 		{`web."a.b`, `reading "web.\"a.b": column 5: a quote is not closed`, howToQuote},
 		{`web.'a.b''`, `reading "web.'a.b''": column 5: a quote is not closed`, howToQuote},
 		{`web."a"b`, `reading "web.\"a\"b": column 8: something stands directly behind a quoted part`, howToQuote},
+		{`web."a"=b`, `reading "web.\"a\"=b": column 8: something stands directly behind a quoted part`, howToQuote},
+		{`web."a":b`, `reading "web.\"a\":b": column 8: something stands directly behind a quoted part`, howToQuote},
+		{`web."a"."b":c`, `reading "web.\"a\".\"b\":c": column 12: something stands directly behind a quoted part`, howToQuote},
+		{`web:"a"=b`, `reading "web:\"a\"=b": column 8: something stands directly behind a quoted part`, howToQuote},
+		{`"web"=b`, `reading "\"web\"=b": column 6: something stands directly behind a quoted part`, howToQuote},
+		{`'web'"b"`, `reading "'web'\"b\"": column 6: something stands directly behind a quoted part`, howToQuote},
 		{`web."\x"`, `reading "web.\"\\x\"": column 5: what is in double quotes is no text of JSON`, `write " as \" and \ as \\, or use single quotes`},
 	} {
 		_, err := ParseTarget(c.text, func(id string) *Map {
