@@ -290,6 +290,19 @@ func (c *checker) place(at origin, row *compose.Map) (file string, line, column 
 	return file, line, column
 }
 
+// related is the place where a row was written, for programs.
+func (c *checker) related(at origin, row *compose.Map) []Related {
+	if at.step == nil {
+		return nil
+	}
+	r := Related{}
+	if !c.alone {
+		r.Layer = c.layer(at.step).Label
+	}
+	r.File, r.Line, r.Column = c.place(at, row)
+	return []Related{r}
+}
+
 // where is a layer and a place in it, for messages.
 func (c *checker) where(at origin, row *compose.Map) string {
 	if at.step == nil {

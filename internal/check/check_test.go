@@ -109,6 +109,50 @@ p:3:7 p error duplicate-id "a" !
   row "a" is inserted here and by b (/b/b.yml:2), and a profile with both does not start
   give it an id of its own, as y/a, or override the row instead of inserting it again: - id: a, with the keys to change
 `},
+		{"ids that are proposed", `= bundle @scope/fu
+- insert: [{id: a, name: ./a.js}, {id: tools, name: x}, {id: c, name: x}]
+= bundle other-tools
+- insert: [{id: a, name: ./b.js}]
+= profile p
+- insert: [{id: tools, name: ./c.js}, {id: c, name: '@scope/plug'}]
+`, `/b/other-tools.yml:1:12 other-tools error duplicate-id "a" !
+  row "a" is inserted here and by @scope/fu (/b/@scope/fu.yml:1), and a profile with both does not start
+  take one of the two out: dsh config disable other-tools --profile web; its author could give it an id of its own, as other-tools/a
+p:1:12 p error duplicate-id "tools" !
+  row "tools" is inserted here and by @scope/fu (/b/@scope/fu.yml:1), and a profile with both does not start
+  give it an id of its own, as my-tools, or override the row instead of inserting it again: - id: tools, with the keys to change
+p:1:39 p error duplicate-id "c" !
+  row "c" is inserted here and by @scope/fu (/b/@scope/fu.yml:1), and a profile with both does not start
+  give it an id of its own, as plug/c, or override the row instead of inserting it again: - id: c, with the keys to change
+`},
+		{"what disabled may be", `= bundle b
+- insert: [{id: a, name: x, disabled: true}, {id: c, name: x, disabled: null}, {id: d, name: x, disabled: !!js 1}, {id: e, name: x, disabled: 0}]
+= profile p
+- {id: a, disabled: false}
+- {id: a, disabled: no}
+- {id: a, disabled: ''}
+- {id: a, disabled: [false]}
+- {id: a, disabled: '!!js x'}
+- {id: a, disabled: '!!jsx'}
+`, `/b/b.yml:1:133 b warning disabled-value "e"
+  disabled is a number, which is read as false, so that the row is on
+  write true, false, or an expression behind !!js
+p:2:11 p warning disabled-value "a"
+  disabled is a text, which is read as true, so that the row is off
+  write true, false, or an expression behind !!js
+p:3:11 p warning disabled-value "a"
+  disabled is a text, which is read as false, so that the row is on
+  write true, false, or an expression behind !!js
+p:4:11 p warning disabled-value "a"
+  disabled is a list, which is read as true, so that the row is off
+  write true, false, or an expression behind !!js
+p:5:11 p warning expression-untagged "a"
+  !!js stands inside the quotes, so that it is part of a text and nothing is evaluated
+  write !!js in front of the quotes: !!js 'x'
+p:6:11 p warning disabled-value "a"
+  disabled is a text, which is read as true, so that the row is off
+  write true, false, or an expression behind !!js
+`},
 		{"a number and a text are two ids", `= bundle b
 - insert: [{id: 1, name: x}, {id: '1', name: x}]
 `, ""},
@@ -659,4 +703,42 @@ func FuzzFile(f *testing.F) {
 			Tree(compose.Apply(layers, rules), opts)
 		}
 	})
+}
+
+// What a message says of another place is there for programs, too.
+func TestRelatedPlaces(t *testing.T) {
+	layers := stackOf(t, `= bundle b
+- insert:
+    - {id: a, name: x, config: {one: 1}}
+    - {id: g, name: g, group: true, config: [{id: c, name: z}]}
+= bundle d
+- insert: [{id: a, name: y}]
+- insert: [{id: e, name: x}]
+- {id: late, disabled: true}
+- insert: [{id: late, name: l}]
+= profile p
+- {id: e, config: {}}
+- {id: a, config: {two: 1}}
+- {id: a, config: {three: 1}}
+- {id: g, config: []}
+- {id: c, disabled: true}
+- insert: [{id: a, name: g, group: true, config: [{id: e, name: w}]}]
+`)
+	got := map[Code][]string{}
+	for _, f := range Tree(compose.Apply(layers, nil), Options{Profile: "web"}) {
+		for _, r := range f.Related {
+			got[f.Code] = append(got[f.Code], fmt.Sprintf("%s is about %s %s:%d:%d", f.Place(), r.Layer, r.File, r.Line, r.Column))
+		}
+	}
+	want := map[Code][]string{
+		DetachedRow:   {"p:5:3 is about p p:4:3"},
+		DuplicateID:   {"/b/d.yml:1:12 is about b /b/b.yml:2:7", "p:6:12 is about b /b/b.yml:2:7"},
+		KeysDropped:   {"p:3:11 is about p p:2:3", "p:4:11 is about b /b/b.yml:3:7"},
+		PluginTwice:   {"/b/d.yml:2:12 is about b /b/b.yml:2:7"},
+		RepeatedID:    {"p:6:51 is about d /b/d.yml:2:12"},
+		TargetMissing: {"/b/d.yml:3:3 is about d /b/d.yml:4:12"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
 }

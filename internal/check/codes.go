@@ -17,6 +17,7 @@ const (
 	RowNotMapping  Code = "row-not-a-mapping" // a row that is no mapping
 	RowTooLarge    Code = "row-too-large"     // a row left out for what its aliases come to
 	UnusableID     Code = "unusable-id"       // an id that is no text or number, or empty
+	DisabledValue  Code = "disabled-value"    // disabled is neither true, false nor an expression
 
 	// Patches.
 	TargetMissing  Code = "target-missing"   // no row has the id

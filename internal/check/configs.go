@@ -172,7 +172,10 @@ func (c *checker) overridden(step *compose.Step) {
 // dropped says which keys an override of a row left out: of the layers below,
 // which may be meant, or of a patch in its own layer, which hardly is.
 func (c *checker) dropped(step *compose.Step, row *compose.Map, before origin, change compose.Change) {
-	f := Finding{Code: KeysDropped, Severity: Info, Row: id(row), Subject: "config"}
+	f := Finding{Code: KeysDropped, Severity: Info, Row: id(row), Subject: "config", Related: c.related(before, row)}
+	if before.step.Outcome != compose.Inserted {
+		f.Related = c.related(before, before.step.Patch.Map)
+	}
 	if old, ok := children(row, change.Old); ok {
 		lost := lostRows(old, change.New)
 		if len(lost) == 0 {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"dsh/internal/compose"
@@ -55,7 +56,7 @@ func (c *checker) duplicate(a, b *compose.Map, shared map[[2]int]*overlap) {
 		shared[pair] = &overlap{row: b, at: second}
 	}
 	shared[pair].rows++
-	f := Finding{Code: DuplicateID, Severity: Error, Row: id(b), Blocks: true, Subject: c.layer(first.step).Label}
+	f := Finding{Code: DuplicateID, Severity: Error, Row: id(b), Blocks: true, Subject: c.layer(first.step).Label, Related: c.related(first, a)}
 	f.Message = fmt.Sprintf("row %s is inserted here and by %s, and a profile with both does not start", called(b), c.where(first, a))
 	if c.alone {
 		f.Message = fmt.Sprintf("row %s is inserted here and in %s, and a profile with both does not start", called(b), c.where(first, a))
@@ -68,7 +69,7 @@ func (c *checker) duplicateRemedy(first, second origin, a, b *compose.Map) strin
 	here, there := c.layer(second.step), c.layer(first.step)
 	same := get(a, "name") == get(b, "name")
 	override := fmt.Sprintf("override the row instead of inserting it again: - id: %s, with the keys to change", yamlID(b))
-	own := fmt.Sprintf("give it an id of its own, as %s", compose.AppendFlow(nil, scoped(get(b, "name"), id(b))))
+	own := fmt.Sprintf("give it an id of its own, as %s", compose.AppendFlow(nil, c.ownID(second, b)))
 	switch {
 	case first.step.Layer == second.step.Layer && same:
 		return "delete one of the two; to change a row that is there, write - id: " + yamlID(b) + " with the keys to change"
@@ -91,12 +92,19 @@ func (c *checker) duplicateRemedy(first, second origin, a, b *compose.Map) strin
 	}
 }
 
-// scoped is an id that nobody else is likely to have.
-func scoped(plugin, id string) string {
-	if plugin == "" || strings.ContainsAny(plugin, ":.") {
-		plugin = "my"
+// ownID is an id for a row that nobody else is likely to have: it begins with
+// the last name of the bundle, or of the plugin of a row that the user inserts.
+func (c *checker) ownID(at origin, row *compose.Map) string {
+	from := get(row, "name")
+	if layer := c.layer(at.step); layer.Kind == compose.BundleLayer {
+		from = layer.Label
+	} else if strings.ContainsAny(from, ":.") {
+		from = "" // a path
 	}
-	return strings.TrimPrefix(plugin, "@") + "/" + id
+	if name := path.Base(from); from != "" && name != id(row) {
+		return name + "/" + id(row)
+	}
+	return "my-" + id(row)
 }
 
 // sameBundle says whether two rows are of one bundle that is listed twice.
@@ -119,7 +127,7 @@ func (c *checker) repeated(a, b *compose.Map) {
 		found = "only this one"
 	}
 	c.addRow(second, b, Finding{
-		Code: RepeatedID, Severity: Warning, Row: id(b), Subject: c.layer(first.step).Label,
+		Code: RepeatedID, Severity: Warning, Row: id(b), Subject: c.layer(first.step).Label, Related: c.related(first, a),
 		Message: fmt.Sprintf("the id %s is also that of a row in another group, by %s; patches find %s", called(b), c.where(first, a), found),
 		Remedy:  "give one of them another id",
 	})
@@ -208,7 +216,7 @@ func (c *checker) pluginsTwice() {
 				continue // a duplicate id, which is said elsewhere
 			}
 			out := c.outOf(c.layer(a.at.step).Label, c.layer(b.at.step).Label)
-			f := Finding{Code: PluginTwice, Severity: Warning, Row: id(b.row), Subject: name}
+			f := Finding{Code: PluginTwice, Severity: Warning, Row: id(b.row), Subject: name, Related: c.related(a.at, a.row)}
 			f.Message = fmt.Sprintf("the plugin %s is also inserted by %s, as row %s, and would run twice", name, c.where(a.at, a.row), called(a.row))
 			f.Remedy = "take one of the two bundles out: " + c.disable(out)
 			if f.Row != "" {

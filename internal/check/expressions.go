@@ -70,13 +70,21 @@ func (w writing) expression(text string, path []string, row string) {
 	}
 }
 
+// meantAsExpression says whether a text was meant as an expression, which one,
+// and whether it has its tag inside the quotes.
+func meantAsExpression(text string) (expr string, tagged, ok bool) {
+	text = strings.TrimSpace(text)
+	if rest, found := strings.CutPrefix(text, "!!js"); found && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n")) {
+		return strings.TrimSpace(rest), true, true
+	}
+	name, env := strings.CutPrefix(text, "process.env.")
+	return text, false, env && name != "" && !strings.ContainsAny(name[:1], " .")
+}
+
 // untagged finds a text that was meant as an expression.
 func (w writing) untagged(text string, path []string, row string) {
-	text = strings.TrimSpace(text)
-	expr, tagged := strings.CutPrefix(text, "!!js")
-	expr = strings.TrimSpace(expr)
-	name, env := strings.CutPrefix(text, "process.env.")
-	if !tagged && (!env || name == "" || strings.ContainsAny(name[:1], " .")) || len(path) == 0 {
+	expr, tagged, ok := meantAsExpression(text)
+	if !ok || len(path) == 0 {
 		return
 	}
 	f := Finding{Code: ExpressionUntagged, Severity: Warning, Row: row, Subject: compose.PathText(path)}

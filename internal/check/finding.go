@@ -35,6 +35,8 @@ type Finding struct {
 	Row      string   `json:"row,omitempty"`    // id of the row that it is about
 	Message  string   `json:"message"`
 	Remedy   string   `json:"remedy,omitempty"` // one sentence, or a command that works
+	// Related are the other places that Message speaks of.
+	Related []Related `json:"related,omitempty"`
 	// Blocks says that composing or mounting stops here. It is what a change
 	// of a profile is refused for.
 	Blocks bool `json:"blocks"`
@@ -42,6 +44,14 @@ type Finding struct {
 	// Subject tells it from others of its kind at its row, where Message would
 	// not do because it has places in it.
 	Subject string `json:"-"`
+}
+
+// Related is another place that a finding is about.
+type Related struct {
+	Layer  string `json:"layer,omitempty"`
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
 }
 
 // Identity is the same for the same mistake wherever it stands in its layer and

@@ -74,12 +74,12 @@ func (c *checker) missing(n int, f *Finding) {
 		at := c.rows[row]
 		if at.n > n {
 			f.Message = fmt.Sprintf("row %q is inserted later, by %s, so the patch is skipped", f.Row, c.where(at, row))
-			f.Remedy = c.moveBehind(step, at, row)
+			f.Remedy, f.Related = c.moveBehind(step, at, row), c.related(at, row)
 			return
 		}
 		if _, there := c.groups[row]; there {
 			f.Message = fmt.Sprintf("patches do not find row %q, %s, so the patch is skipped", f.Row, c.hidden(row))
-			f.Remedy = "change the row where it is written: " + c.where(at, row)
+			f.Remedy, f.Related = "change the row where it is written: "+c.where(at, row), c.related(at, row)
 			return
 		}
 	}
@@ -170,6 +170,7 @@ func (c *checker) detached(n int) {
 	replacing := &c.t.Steps[by]
 	c.add(step, nil, Finding{
 		Code: DetachedRow, Severity: Warning, Row: id(step.Target), Subject: "detached",
+		Related: c.related(origin{step: replacing}, replacing.Patch.Map),
 		Message: fmt.Sprintf("row %s was in group %s, whose config %s replaced, so that this change shows nowhere",
 			called(step.Target), called(replacing.Target), c.stepAt(replacing)),
 		Remedy: "restate the row in the new config of the group, or delete the patch",
@@ -244,10 +245,33 @@ func (w writing) patch() bool {
 			w.unknownKey(m, w.step.Target, key, nil)
 		}
 	}
+	w.disabled(m, nil)
 	if list, ok := children(w.step.Target, valueOf(m, "config")); ok {
 		w.list(list, []string{"config"})
 	}
 	return understood
+}
+
+// disabled looks at what switches a row off.
+func (w writing) disabled(m *compose.Map, path []string) {
+	v, _ := m.Get("disabled")
+	switch v := v.(type) {
+	case nil, bool, compose.Expr:
+		return
+	case string:
+		if _, _, expression := meantAsExpression(v); expression {
+			return // said elsewhere
+		}
+	}
+	state := "false, so that the row is on"
+	if compose.Truthy(v) {
+		state = "true, so that the row is off"
+	}
+	w.add(w.step, below(path, "disabled"), Finding{
+		Code: DisabledValue, Severity: Warning, Row: id(m),
+		Message: fmt.Sprintf("disabled is %s, which is read as %s", kind(v), state),
+		Remedy:  "write true, false, or an expression behind !!js",
+	})
 }
 
 func (w writing) insert(m *compose.Map, insert compose.Value) {
@@ -333,6 +357,7 @@ func (w writing) row(row *compose.Map, path []string) {
 		w.add(w.step, path, f)
 	}
 	w.id(row, path)
+	w.disabled(row, path)
 	for key := range row.All() {
 		switch {
 		case slices.Contains(rowKeys, key):
