@@ -11,6 +11,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/profile"
+	"dsh/internal/stack"
 	"dsh/internal/staging"
 )
 
@@ -108,8 +109,8 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 		}
 		if opts.On {
 			e.report.Changed = p.Manifest.EnableBundle(name)
-		} else {
-			e.report.Changed = p.Manifest.DisableBundle(name)
+		} else if e.report.Changed, err = e.takeOut(&before, p); err != nil {
+			return err
 		}
 		if !e.report.Changed {
 			return bundleOf(p, name)
@@ -131,6 +132,28 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 		return nil, err
 	}
 	return e.report, nil
+}
+
+// takeOut switches the bundle off. One that nothing brings is forgotten, for it
+// could not be switched on again. It reports whether that changed anything.
+func (e *edit) takeOut(before, p *profile.Profile) (changed bool, err error) {
+	name := e.report.Target
+	changed = p.Manifest.DisableBundle(name)
+	if _, _, wanted := p.Manifest.Dependency(name); wanted || !slices.Contains(bundleNames(p.Manifest), name) {
+		return changed, nil
+	}
+	c, err := composeProfile(e.env, before, Layers{Name: e.opts.Name, BundlesOnly: true}, true)
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range c.Stack.Entries {
+		if missing, ok := errors.AsType[*stack.MissingError](entry.Err); ok && entry.Label == name && missing.Link == "" {
+			p.Manifest.RemoveDependency(name) // and with it the place
+			e.note("%s is neither installed nor a dependency, so that its place is not remembered", name)
+			return true, nil
+		}
+	}
+	return changed, nil
 }
 
 // noteLayer says what the layer that is switched on or off holds.
