@@ -527,13 +527,14 @@ func (r *rowText) noteCopied(row *compose.Map) error {
 	if len(r.copied) == 0 {
 		return nil
 	}
+	config, _ := row.Get("config")
+	redacted := compose.RedactAt(config, "config")
 	var secrets [][]string
 	for _, path := range r.copied {
 		r.report.Copied = append(r.report.Copied, compose.PathText(path))
-		keys := append([]string{"config"}, path...)
-		if v, ok := at(row, keys); ok {
-			secrets = append(secrets, changedIn(v, compose.RedactAt(v, keys...), path)...)
-		}
+		v, _ := at(config, path)
+		shown, _ := at(redacted, path)
+		secrets = append(secrets, changedIn(v, shown, path)...)
 	}
 	from := "the layers below"
 	if r.opts.Layer != compose.ProfileLayer {
@@ -576,12 +577,16 @@ func changedIn(v, now compose.Value, path []string) (changed [][]string) {
 }
 
 // shownAt is what is at a path in a key of the row as it may be shown, nil where
-// nothing is.
+// nothing is. What stands beside it may say that it is secret.
 func (e *edit) shownAt(row *compose.Map, key string, path []string) *Shown {
+	whole, _ := row.Get(key)
 	keys := append([]string{key}, path...)
 	v, ok := at(row, keys)
 	if !ok {
 		return nil
+	}
+	if v, ok := at(e.shown.value(whole, key), path); ok {
+		return &Shown{v}
 	}
 	return &Shown{e.shown.value(v, keys...)}
 }

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ const (
 
 // Redact is a copy of v without its secrets, aliases written out: *** stands
 // for the texts and numbers under keys that are named like secrets (see
-// [IsSecretKey]), and within texts for the user in a URL, for what follows
+// [IsSecretKey]) and for values beside such a name, and within texts for the user in a URL, for what follows
 // Bearer, and for the values of options, variables and headers that are named
 // so. Of expressions under such keys the literals are replaced. Of what is
 // [Endless] nothing is shown.
@@ -39,9 +40,14 @@ type exposure uint8
 
 const (
 	open    exposure = iota // nothing speaks of a secret
-	guarded                 // the key names a secret that is no number
+	counted                 // texts are secret, and numbers count
+	guarded                 // texts and long numbers are secret
 	secret                  // everything is secret
 )
+
+// longNumber is the least number that may be a secret where secrets are texts
+// as a rule.
+const longNumber = 100_000
 
 // below is the exposure of the value of a key.
 func (e exposure) below(key string) exposure {
@@ -52,9 +58,26 @@ func (e exposure) below(key string) exposure {
 		return open
 	case isNumericSecret(key):
 		return secret
+	case slices.Contains(keyWords(key), "tokens"):
+		return counted
 	default:
 		return guarded
 	}
+}
+
+// named is the exposure of the value beside a name, as in
+// {name: API_TOKEN, value: …}.
+func (e exposure) named(m *Map) exposure {
+	for key, v := range m.All() {
+		name, _ := v.(string)
+		switch strings.ToLower(key) {
+		case "name", "key", "header", "variable":
+			if at := e.below(name); at != open {
+				return at
+			}
+		}
+	}
+	return open
 }
 
 // inside is the exposure of what a list holds.
@@ -73,7 +96,7 @@ func redact(v Value, where exposure) Value {
 		}
 		return redactText(v)
 	case float64:
-		if where == secret {
+		if where == secret || where == guarded && math.Abs(v) >= longNumber {
 			return mask
 		}
 		return v
@@ -84,8 +107,13 @@ func redact(v Value, where exposure) Value {
 		return Expr{redactPlain(v.Text)}
 	case *Map:
 		pairs := make([]pair, v.Len())
+		named := where.named(v)
 		for i, p := range v.entries() {
-			pairs[i] = pair{p.key, redact(p.value, where.below(p.key))}
+			at := where.below(p.key)
+			if strings.EqualFold(p.key, "value") {
+				at = max(at, named)
+			}
+			pairs[i] = pair{p.key, redact(p.value, at)}
 		}
 		m := newMap(pairs)
 		if v != nil {
