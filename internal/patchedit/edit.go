@@ -246,12 +246,31 @@ func (e *editor) member(n *node, step string) int {
 // maxImplicitKey is how many bytes a key may surely have before its colon.
 const maxImplicitKey = 1024
 
+// isPlainName says whether a key surely means its own text, which most keys do:
+// to read each with all that YAML has takes long in large files.
+func isPlainName(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && (i == 0 || c != '_' && c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	switch strings.ToLower(text) {
+	case "", "true", "false", "null":
+		return false
+	}
+	return true
+}
+
 // keyName is a key as compose reads it, if it can be read alone.
 func (e *editor) keyName(key *node) (name string, ok bool) {
 	if key == nil {
 		return "null", true
 	}
 	text := string(e.text[key.start:key.end])
+	if isPlainName(text) {
+		return text, true
+	}
 	if len(text) > maxImplicitKey || strings.ContainsAny(text, "\r\n") {
 		text = "? " + text + "\n: 0"
 	} else {

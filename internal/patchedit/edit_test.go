@@ -2,6 +2,7 @@ package patchedit
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -265,5 +266,45 @@ func TestDeleteRefused(t *testing.T) {
 	got, err := Delete(testSource, []byte("- id: a\n  config: {x: &d 1, y: *d}\n- id: o\n"), at("0"))
 	if diff := cmp.Diff("- id: o\n", string(got)); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
+	}
+}
+
+// TestKeyNames holds what a key is taken for against what compose reads.
+func TestKeyNames(t *testing.T) {
+	for _, key := range []string{
+		"a", "A1", "a-b_c", "a.b", "yes", "on", "True", "TRUE", "true", "false", "Null", "NULL", "null", "~", "e5", "1e5", "0x1", "inf", ".inf", "NaN",
+		"_a", "-a", "a-", "é", `"a"`, "'a'", "1", "01", "a b", "<<",
+	} {
+		text := []byte("- {" + key + ": 0}\n")
+		v := value(t, key+": 0")
+		m, ok := v.(*compose.Map)
+		if !ok {
+			t.Fatalf("%s is no key", key)
+		}
+		e := &editor{text: text}
+		if err := e.read(); err != nil {
+			t.Fatal(err)
+		}
+		got, ok := e.keyName(e.doc.root.entries[0].value.entries[0].key)
+		for want := range m.All() {
+			if !ok || got != want {
+				t.Errorf("%s: got %q, %v, want %q", key, got, ok, want)
+			}
+		}
+	}
+}
+
+func BenchmarkMergeMany(b *testing.B) {
+	const keys = 500
+	old, now := strings.Builder{}, &compose.Map{}
+	old.WriteString("- id: a\n  config:\n")
+	for i := range keys {
+		fmt.Fprintf(&old, "    key%d: %d\n", i, i)
+		now.Set(fmt.Sprintf("key%d", i), float64(i+i%2))
+	}
+	for b.Loop() {
+		if _, err := Set(testSource, []byte(old.String()), at("0 config"), now); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
