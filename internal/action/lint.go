@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,8 +16,9 @@ import (
 	"dsh/internal/check"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
+	"dsh/internal/inspect"
 	"dsh/internal/installation"
-	"dsh/internal/profile"
+	"dsh/internal/stack"
 )
 
 // LintOptions say what to lint.
@@ -34,18 +36,16 @@ type LintReport struct {
 	Counts   CheckCounts     `json:"counts"`
 }
 
-// Lint looks for mistakes in patch files and bundles, each by itself. A file
-// that is not there is an error.
+// Lint looks for mistakes in patch files and bundles, each by itself. What cannot
+// be read is a finding, and no reason to leave the rest out.
 func Lint(ctx context.Context, env Env, opts LintOptions) (*LintReport, error) {
 	l := linter{env: env, rules: check.Options{Schema: knownSchemas(env), Rules: pathRules(env.Installation)}, report: &LintReport{Findings: []check.Finding{}}}
-	l.userHome, _ = profile.UserHome(env.Getenv) // without one ~ is an ordinary name
+	l.userHome = env.userHome()
 	for _, name := range opts.Files {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := l.lint(name, opts.Stdin); err != nil {
-			return nil, err
-		}
+		l.lint(name, opts.Stdin)
 	}
 	l.report.Counts = count(l.report.Findings)
 	return l.report, nil
@@ -58,37 +58,44 @@ type linter struct {
 	report   *LintReport
 }
 
-func (l linter) lint(name string, stdin []byte) error {
+func (l linter) lint(name string, stdin []byte) {
 	if name == "-" {
 		l.text(compose.Source{File: "<stdin>", Dir: l.env.Dir, Kind: compose.PatchLayer}, stdin)
-		return nil
+		return
 	}
-	file := name
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(l.env.Dir, name)
-	}
+	file := l.env.inDir(name)
 	info, err := os.Stat(file)
-	if err != nil {
-		return fault.WithClass(fault.Composition, fmt.Errorf("lint %s: %w", name, unwrapPath(err)))
-	}
 	switch {
+	case err != nil:
+		l.unreadable(name, err)
+		return
 	case info.IsDir():
-		return l.bundle(name, file)
+		l.bundle(name, file)
+		return
 	case filepath.Base(file) == "package.json":
-		return l.bundle(filepath.Dir(name), filepath.Dir(file))
+		l.bundle(filepath.Dir(name), filepath.Dir(file))
+		return
 	}
-	if dir, patch, ok := packageOf(file); ok {
-		pkg, err := installation.OpenPackage(dir)
-		if err == nil {
-			return l.patch(pkg, name, patch)
-		}
+	if pkg, patch, ok := packageOf(file); ok {
+		l.patch(pkg, name, patch)
+		return
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return fault.WithClass(fault.Composition, fmt.Errorf("lint %s: %w", name, unwrapPath(err)))
+		l.unreadable(name, err)
+		return
 	}
 	l.text(compose.Source{File: name, Dir: filepath.Dir(file), Kind: l.kind(file)}, text)
-	return nil
+}
+
+func (l linter) add(f check.Finding) { l.report.Findings = append(l.report.Findings, f) }
+
+// unreadable is a finding about a file that cannot be read.
+func (l linter) unreadable(name string, err error) {
+	l.add(check.Finding{
+		Code: check.Unreadable, Severity: check.Error, File: name, Blocks: true,
+		Message: fmt.Sprintf("the file cannot be read: %v", unwrapPath(err)), Remedy: "name a patch file, or the folder of a bundle",
+	})
 }
 
 // unwrapPath is err without the path, which the message around it has.
@@ -116,61 +123,76 @@ func (l linter) kind(file string) compose.Kind {
 	}
 }
 
-func (l linter) text(src compose.Source, text []byte) {
+// text lints one text, and gives its patches where it is one of patches.
+func (l linter) text(src compose.Source, text []byte) []compose.Patch {
 	src.UserHome = l.userHome
 	l.report.Files = append(l.report.Files, src.File)
 	l.report.Findings = append(l.report.Findings, check.File(src, text, l.rules)...)
+	patches, err := compose.ParsePatches(src, text)
+	if err != nil {
+		return nil // a finding already
+	}
+	return patches
 }
 
-// bundle lints the patch files that a package declares. name is the folder as
-// the user wrote it.
-func (l linter) bundle(name, dir string) error {
-	pkg, err := installation.OpenPackage(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fault.WithHint(fault.Errorf(fault.Composition, "lint %s: there is no package.json", name), "name a patch file, or the folder of a bundle")
-	}
-	if err != nil {
-		return err
-	}
+// bundle lints a package and the patch files that it declares. name is the
+// folder as the user wrote it.
+func (l linter) bundle(name, dir string) {
 	manifest := filepath.Join(name, "package.json")
+	pkg, err := installation.OpenPackage(dir)
+	f := check.Finding{Code: check.BundleBroken, Severity: check.Error, File: manifest, Blocks: true}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Code, f.File, f.Message, f.Remedy = check.Unreadable, name, "there is no package.json", "name a patch file, or the folder of a bundle"
+		l.add(f)
+		return
+	case err != nil:
+		f.Message, f.Remedy = err.Error(), fault.Hint(err)
+		l.add(f)
+		return
+	}
 	l.report.Files = append(l.report.Files, manifest)
 	declared, err := readDeclaration(pkg.Manifest)
-	f := check.Finding{Code: check.BundleNoLayer, Severity: check.Error, File: manifest, Blocks: true}
 	switch {
 	case err != nil:
-		f.Code, f.Message, f.Remedy = check.BundleBroken, err.Error(), howToDeclare
-		l.report.Findings = append(l.report.Findings, f)
-		return nil
+		f.Message, f.Remedy = err.Error(), howToDeclare
+		l.add(f)
+		return
 	case len(declared.patches) == 0:
-		f.Message, f.Remedy = "package.json declares no dsh.bundle, so that the package has no layer", howToDeclare
-		l.report.Findings = append(l.report.Findings, f)
-		return nil
+		f.Code, f.Message, f.Remedy = check.BundleNoLayer, "package.json declares no dsh.bundle, so that the package has no layer", howToDeclare
+		l.add(f)
+		return
 	}
+	var patches []compose.Patch
+	before := len(l.report.Findings)
 	for _, patch := range declared.patches {
 		if !declared.packs(patch) {
-			l.report.Findings = append(l.report.Findings, check.Finding{
+			l.add(check.Finding{
 				Code: check.FileNotPacked, Severity: check.Warning, File: manifest,
 				Message: fmt.Sprintf("the files of package.json do not name %s, so that npm would leave it out", patch),
 				Remedy:  fmt.Sprintf("add %q to files", path.Clean(patch)),
 			})
 		}
-		if err := l.patch(pkg, filepath.Join(name, filepath.FromSlash(patch)), patch); err != nil {
-			return err
-		}
+		patches = append(patches, l.patch(pkg, filepath.Join(name, filepath.FromSlash(patch)), patch)...)
 	}
-	return nil
+	l.report.Findings = append(l.report.Findings, inspect.Bundle(pkg, manifest, patches)...)
+	slices.SortStableFunc(l.report.Findings[before:], func(a, b check.Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(l.report.Files, a.File), slices.Index(l.report.Files, b.File)),
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+		)
+	})
 }
 
 const howToDeclare = `add "dsh": {"bundle": {"patch": "./cordis.patch.yml"}}`
 
 // patch lints one patch file of a package. name is what messages call it.
-func (l linter) patch(pkg installation.Package, name, patch string) error {
+func (l linter) patch(pkg installation.Package, name, patch string) []compose.Patch {
 	text, err := pkg.ReadFile(patch)
 	if err == nil {
-		l.text(compose.Source{
+		return l.text(compose.Source{
 			File: name, Dir: filepath.Dir(filepath.Join(pkg.Dir, filepath.FromSlash(patch))), Kind: compose.BundleLayer, Root: pkg.Dir,
 		}, text)
-		return nil
 	}
 	f := check.Finding{Code: check.FileMissing, Severity: check.Error, File: name, Blocks: true}
 	f.Message, f.Remedy = "package.json names this patch file, and it is not there", "write the file, or correct dsh.bundle.patch"
@@ -180,7 +202,7 @@ func (l linter) patch(pkg installation.Package, name, patch string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		f.Code, f.Message, f.Remedy = check.Unreadable, err.Error(), ""
 	}
-	l.report.Findings = append(l.report.Findings, f)
+	l.add(f)
 	return nil
 }
 
@@ -191,26 +213,14 @@ type declaration struct {
 }
 
 func readDeclaration(manifest []byte) (declaration, error) {
-	var root struct {
-		Files []string
-		DSH   struct {
-			Bundle struct{ Patch json.RawMessage }
-		} `json:"dsh"`
+	patches, err := stack.PatchFiles(manifest)
+	d := declaration{patches: patches}
+	// What npm makes of files of another form is not ours to say.
+	var root struct{ Files json.RawMessage }
+	if json.Unmarshal(manifest, &root) == nil {
+		_ = json.Unmarshal(root.Files, &d.files)
 	}
-	var d declaration
-	if err := json.Unmarshal(manifest, &root); err != nil {
-		return d, errors.New("dsh.bundle and files in package.json have another form than they should")
-	}
-	d.files = root.Files
-	var one string
-	switch patch := root.DSH.Bundle.Patch; {
-	case patch == nil:
-	case json.Unmarshal(patch, &one) == nil && one != "":
-		d.patches = []string{one}
-	case json.Unmarshal(patch, &d.patches) != nil || len(d.patches) == 0:
-		return d, errors.New("dsh.bundle.patch must be a file path or a list of file paths")
-	}
-	return d, nil
+	return d, err
 }
 
 // packs says whether npm packs a file. Patterns that only npm knows count as
@@ -237,24 +247,24 @@ func (d declaration) packs(file string) bool {
 
 // packageOf is the package that declares a file as one of its patch files, and
 // what it calls the file.
-func packageOf(file string) (dir, patch string, ok bool) {
-	for dir = filepath.Dir(file); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+func packageOf(file string) (pkg installation.Package, patch string, ok bool) {
+	for dir := filepath.Dir(file); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		pkg, err := installation.OpenPackage(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return "", "", false
+			return pkg, "", false
 		}
 		declared, err := readDeclaration(pkg.Manifest)
 		if err != nil {
-			return "", "", false
+			return pkg, "", false
 		}
 		i := slices.IndexFunc(declared.patches, func(p string) bool { return filepath.Join(dir, filepath.FromSlash(p)) == file })
 		if i < 0 {
-			return "", "", false
+			return pkg, "", false
 		}
-		return dir, declared.patches[i], true
+		return pkg, declared.patches[i], true
 	}
-	return "", "", false
+	return pkg, "", false
 }

@@ -592,7 +592,7 @@ func TestLayerError(t *testing.T) {
 		want string
 	}{
 		{compose.HomeLayer, fault.WithHint(errors.New("failed to read overlay l: permission denied"), "chmod u+r l"), `l l error unreadable "" !
-  failed to read overlay l: permission denied
+  the file cannot be read: permission denied
   chmod u+r l
 `},
 		{compose.BundleLayer, fmt.Errorf("reading: %w", &compose.EscapeError{File: "b.yml", Line: 2, Column: 3, Path: "../x.js"}), `b.yml:2:3 l error path-escapes "" !

@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
@@ -44,5 +45,11 @@ func LayerError(kind compose.Kind, label string, err error) Finding {
 		return f
 	}
 	f.Message, f.Remedy = err.Error(), fault.Hint(err)
+	if cause, ok := strings.CutPrefix(f.Message, "failed to read overlay "+label+": "); ok {
+		f.Message = "the file cannot be read: " + cause
+	}
+	if f.Remedy == "" && kind == compose.PatchLayer {
+		f.Remedy = "name a file that is there with --patch"
+	}
 	return f
 }

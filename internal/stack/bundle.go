@@ -43,6 +43,13 @@ func readBundleManifest(text []byte) (bundleManifest, error) {
 	return m, nil
 }
 
+// PatchFiles are the patch files that a package.json declares, as written; none
+// for a package that is no bundle.
+func PatchFiles(manifest []byte) ([]string, error) {
+	m, err := readBundleManifest(manifest)
+	return m.Patches, err
+}
+
 // object reads a JSON object; text that is not there is an empty one.
 func object(what string, text []byte) (map[string]json.RawMessage, error) {
 	var members map[string]json.RawMessage
