@@ -224,8 +224,11 @@ func (c *Composed) disabledFinding(e stack.Entry) check.Finding {
 	}
 	if e.Err != nil {
 		f.Message += ", and cannot be found"
-		f.Remedy = fmt.Sprintf("%s installs it; to forget it, delete it from dsh.profile.disabledBundles in the profile's package.json",
-			c.pluginCommand("add", e.Label))
+		if _, _, wanted := c.Profile.Manifest.Dependency(e.Label); wanted {
+			f.Remedy = c.pluginCommand("install") + " installs it"
+		} else {
+			f.Remedy = c.pluginCommand("add", e.Label) + " installs it; to forget it: " + c.configCommand("disable", e.Label)
+		}
 	}
 	c.listed(&f, "disabledBundles", 1)
 	return f

@@ -135,6 +135,9 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 	after := *p
 	after.Manifest = result.Manifest
 	problems, err := verify(env, p, &after, lockedPackages(p.Dir, result), stagedPackages(p.Dir, result), opts.Force)
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		refused.named(result)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -41,15 +41,40 @@ func (e *RefusedError) Error() string {
 // Class is Composition.
 func (e *RefusedError) Class() fault.Class { return fault.Composition }
 
-// Hint is the way to do it all the same.
+// Hint is what helps, and the way to do it all the same.
 func (e *RefusedError) Hint() string {
 	forced := "to go on all the same: " + e.Forced
 	for _, f := range e.Findings {
-		if f.Code != check.DuplicateID {
+		switch {
+		case f.Code == check.DuplicateID:
+		case f.Remedy != "":
+			return f.Remedy + "; " + forced
+		default:
 			return forced
 		}
 	}
 	return "take one of the two out first, or use a profile of its own; " + forced
+}
+
+// named calls packages by where they come from and not by where they would
+// stand, for there what is told of is not to be seen, or another version is.
+func (e *RefusedError) named(result *install.Result) {
+	for _, change := range result.Changes {
+		s, ok := result.Staged(change.Name)
+		if !ok || s.Files == s.Dir {
+			continue
+		}
+		as := change.Name + "@" + change.Version
+		if filepath.IsAbs(change.From) {
+			as = change.From
+		}
+		sep := string(filepath.Separator)
+		for i := range e.Findings {
+			f := &e.Findings[i]
+			f.File = strings.Replace(f.File, s.Dir+sep, as+sep, 1)
+			f.Message = strings.ReplaceAll(f.Message, s.Dir+sep, as+sep)
+		}
+	}
 }
 
 // verify composes a profile as it is and as a change would leave it. What the
