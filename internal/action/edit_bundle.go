@@ -36,6 +36,9 @@ func Switch(ctx context.Context, env Env, opts SwitchOptions, name string) (*Edi
 	if bundle {
 		return switchBundle(ctx, env, opts, name)
 	}
+	if opts.Force {
+		return nil, fault.Errorf(fault.Other, "--force goes with bundles: a row is never refused")
+	}
 	if opts.On {
 		return runEdit(ctx, env, opts.EditOptions, func(e *edit, text []byte) ([]byte, error) { return enableRow(e, text, name) })
 	}
