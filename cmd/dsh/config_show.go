@@ -368,6 +368,12 @@ func (c *configRun) printLayers(w io.Writer, list *action.LayerList) {
 		}
 	}
 	c.printOverridden(w, list)
+	if len(list.Conflicts) > 0 {
+		fmt.Fprintln(w, "\nconflicts between layers:")
+	}
+	for _, f := range list.Conflicts {
+		c.finding(w, f)
+	}
 }
 
 // painted is a name in the colour of a state.

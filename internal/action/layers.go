@@ -19,7 +19,10 @@ type LayerList struct {
 	Layers  []LayerInfo `json:"layers"`
 	// Overridden are the rows that more than one layer wrote.
 	Overridden []Overridden `json:"overridden"`
-	Warnings   []string     `json:"-"`
+	// Conflicts are what layers do to each other that the order of layers does
+	// not settle, or settles wrongly.
+	Conflicts []check.Finding `json:"conflicts"`
+	Warnings  []string        `json:"-"`
 }
 
 // LayerInfo is a layer, or what would be one, in its place.
@@ -56,7 +59,7 @@ func ListLayers(ctx context.Context, env Env, layers Layers) (*LayerList, error)
 	}
 	h := newHistory(c.Tree)
 	list := &LayerList{
-		Profile: layers.Name.String(), Dir: c.Profile.Dir, Overridden: []Overridden{},
+		Profile: layers.Name.String(), Dir: c.Profile.Dir, Overridden: []Overridden{}, Conflicts: []check.Finding{},
 		Warnings: c.Warnings,
 	}
 	numbers := c.layerNumbers()
@@ -79,7 +82,26 @@ func ListLayers(ctx context.Context, env Env, layers Layers) (*LayerList, error)
 	}
 	h.fill(infos)
 	list.overridden(h, numbers.layers, c.Tree.Rows, "")
+	for _, f := range Findings(env, c) {
+		if isConflict(f) {
+			list.Conflicts = append(list.Conflicts, f)
+		}
+	}
 	return list, nil
+}
+
+// isConflict says whether a finding is about two layers: rows that both insert,
+// and patches that come before what they are for or show nowhere because of
+// another.
+func isConflict(f check.Finding) bool {
+	switch f.Code {
+	case check.BundleTwice, check.LayersOverlap:
+		return true
+	case check.DuplicateID, check.RepeatedID, check.PluginTwice, check.TargetMissing, check.DetachedRow:
+		return slices.ContainsFunc(f.Related, func(r check.Related) bool { return r.Layer != f.Layer })
+	default:
+		return false
+	}
 }
 
 // layerNumbers are the numbers of layers, from 1 for the lowest. What is listed
