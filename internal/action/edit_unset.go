@@ -201,25 +201,14 @@ func (r *rowText) unsetKey(path []string) ([]byte, error) {
 	if err != nil {
 		return nil, fault.WithClass(fault.Composition, err)
 	}
-	kept := path // what is copied
 	if counts {
 		copied = append(copied, path)
 	} else {
 		changed, copied = prune(changed, lower, path), unmoved(copied, config, path)
 	}
-	for n := len(path) - 1; n > 0; n-- {
-		whole, _ := at(changed, path[:n])
-		below, has := at(lower, path[:n])
-		if !has || !allCopied(whole, below, path[:n], copied) {
-			break
-		}
-		// Nothing of it is the user's any more, so that all of it follows.
-		if changed, _, err = compose.Restate(changed, path[:n], below, false); err != nil {
-			return nil, fault.WithClass(fault.Composition, err)
-		}
-		kept = path[:n]
-		copied = append(slices.DeleteFunc(copied, func(key []string) bool { return hasPrefix(key, kept) }), kept)
-		counts = true
+	changed, copied, kept, err := following(changed, lower, path, copied)
+	if err != nil {
+		return nil, fault.WithClass(fault.Composition, err)
 	}
 	if allCopied(changed, lower, nil, copied) {
 		return r.deleteKey(r.text, step, "config")
@@ -228,10 +217,30 @@ func (r *rowText) unsetKey(path []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if counts {
+	if counts || len(kept) < len(path) {
 		r.copied = [][]string{kept}
 	}
 	return r.mark(edited, place, changed, copied)
+}
+
+// following is a config in which the lists and mappings on the way to a path are
+// those of the layers below where nothing in them is the user's any more, with
+// its copied keys. kept is the outermost of them, or the path itself.
+func following(config, lower compose.Value, path []string, copied [][]string) (changed compose.Value, marks [][]string, kept []string, err error) {
+	changed, kept = config, path
+	for n := len(path) - 1; n > 0; n-- {
+		whole, _ := at(changed, path[:n])
+		below, has := at(lower, path[:n])
+		if !has || !allCopied(whole, below, path[:n], copied) {
+			break
+		}
+		if changed, _, err = compose.Restate(changed, path[:n], below, false); err != nil {
+			return nil, nil, nil, err
+		}
+		kept = path[:n]
+		copied = append(slices.DeleteFunc(copied, func(key []string) bool { return hasPrefix(key, kept) }), kept)
+	}
+	return changed, copied, kept, nil
 }
 
 // replaced is what an override found at a key of the row.
@@ -257,70 +266,7 @@ func prune(config, lower compose.Value, path []string) compose.Value {
 	return config
 }
 
-// isEmpty says whether v is a mapping or a list that holds nothing.
-func isEmpty(v compose.Value) bool {
-	switch v := v.(type) {
-	case *compose.Map:
-		return v.Len() == 0
-	case *compose.List:
-		return len(v.Items) == 0
-	default:
-		return false
-	}
-}
-
-// unmoved is the copied keys but for the items of a list that moved because the
-// one at path is gone: what the layers below have there is something else.
-func unmoved(copied [][]string, config compose.Value, path []string) [][]string {
-	list, gone := path[:len(path)-1], path[len(path)-1]
-	if v, _ := at(config, list); !isList(v) {
-		return copied
-	}
-	first, _ := strconv.Atoi(gone) // it was found, so it is an index
-	return slices.DeleteFunc(copied, func(key []string) bool {
-		if len(key) <= len(list) || !hasPrefix(key, list) {
-			return false
-		}
-		i, err := strconv.Atoi(key[len(list)])
-		return err != nil || i >= first
-	})
-}
-
 func isList(v compose.Value) bool {
 	_, ok := v.(*compose.List)
 	return ok
-}
-
-// allCopied says whether everything in a config, or in the part of it at a path,
-// is copied. lower is what the layers below have there: what is empty holds
-// nothing that could be marked.
-func allCopied(v, lower compose.Value, path []string, copied [][]string) bool {
-	if slices.ContainsFunc(copied, func(key []string) bool { return hasPrefix(path, key) }) {
-		return true
-	}
-	if isEmpty(v) {
-		return compose.Equal(v, lower)
-	}
-	inside := func(key string, item compose.Value) bool {
-		below, _ := at(lower, []string{key})
-		return allCopied(item, below, append(slices.Clip(path), key), copied)
-	}
-	switch v := v.(type) {
-	case *compose.Map:
-		for key, item := range v.All() {
-			if !inside(key, item) {
-				return false
-			}
-		}
-		return true
-	case *compose.List:
-		for i, item := range v.Items {
-			if !inside(strconv.Itoa(i), item) {
-				return false
-			}
-		}
-		return true
-	default:
-		return false
-	}
 }
