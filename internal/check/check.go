@@ -337,7 +337,8 @@ func (c *checker) sorted() []Finding {
 	return findings
 }
 
-// closest is the one of words that was probably meant, "" if none.
+// closest is the one of words that was probably meant, "" if none, or if many
+// were looked for: it is for remedies alone.
 func (c *checker) closest(word string, words []string) string {
 	if c.words--; c.words < 0 {
 		return ""

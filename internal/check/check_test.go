@@ -657,17 +657,39 @@ func TestEndlessValues(t *testing.T) {
 	}
 }
 
-// Many mistakes cost time in proportion.
+func TestRowsThatAreLeftOut(t *testing.T) {
+	layers := stackOf(t, `= bundle b
+- {id: gone, disabled: true}
+= profile p
+- insert: [{id: a, name: x}, &r {id: r, name: cordis:group, group: true, config: []}]
+- {id: r, insert: [*r]}
+`)
+	want := `/b/b.yml:1:3 b warning target-missing "gone"
+  no layer inserts row "gone", so the patch is skipped
+  delete the patch, or add the plugin that brings the row
+p:1:30 p error row-too-large "r"
+  row "r" is left out: written out with all of its aliases it is too large
+  write the row without aliases that repeat large values, and no group inside itself
+`
+	if diff := cmp.Diff(want, lines(Tree(compose.Apply(layers, nil), Options{}))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestManyFindings(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("= profile p\n")
+	b.WriteString("= profile p\n- {inesrt: []}\n")
 	const many = 20_000
 	for i := range many {
 		fmt.Fprintf(&b, "- {id: row%d, config: {a: process.env.X}, colour: red}\n", i)
 	}
+	b.WriteString("- {inesrt: []}\n")
 	findings := Tree(compose.Apply(stackOf(t, b.String()), nil), Options{})
-	if len(findings) != 3*many {
+	if len(findings) != 3*many+2 {
 		t.Errorf("%d findings", len(findings))
+	}
+	if first, last := findings[0].Code, findings[len(findings)-1].Code; first != UnknownShape || last != first {
+		t.Errorf("one mistake is %s in the first patch and %s in the last", first, last)
 	}
 	for _, f := range findings {
 		if f.Line == 0 {

@@ -264,26 +264,15 @@ func inserts(layer compose.Layer) bool {
 	return false
 }
 
-// tooLarge finds rows that were left out for their size: what the tree warns
-// of and no step.
+// tooLarge finds rows that were left out for their size.
 func (c *checker) tooLarge() {
-	skipped := 0
-	for _, step := range c.t.Steps {
-		if !step.Outcome.Applied() {
-			skipped++
-		}
-	}
-	for _, warning := range c.t.Warnings[min(skipped, len(c.t.Warnings)):] {
-		for n, layer := range c.t.Layers {
-			if layer.Label == warning.Layer {
-				f := Finding{Code: RowTooLarge, Severity: Error, Layer: layer.Label, Message: warning.Text}
-				if src := layer.Patches[0].Source; src != nil {
-					f.File = src.File
-				}
-				f.Remedy = "write the row without aliases that repeat large values, and no group inside itself"
-				c.found = append(c.found, located{f, n})
-				break
-			}
+	for _, row := range c.t.LeftOut {
+		if at := c.rows[row.Entry]; at.step != nil {
+			c.addRow(at, row.Entry, Finding{
+				Code: RowTooLarge, Severity: Error, Row: id(row.Entry),
+				Message: fmt.Sprintf("row %s is left out: written out with all of its aliases it is too large", called(row.Entry)),
+				Remedy:  "write the row without aliases that repeat large values, and no group inside itself",
+			})
 		}
 	}
 }

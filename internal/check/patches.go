@@ -416,7 +416,7 @@ func (w writing) foreign(m *compose.Map, key string, v compose.Value) bool {
 	word := strings.ToLower(strings.Trim(key, "~+-$!? "))
 	f := Finding{Code: UnknownShape, Severity: mistake(w.layer(w.step).Kind), Row: id(m)}
 	switch {
-	case slices.Contains(insertWords, word), key != "inject" && w.closest(key, []string{"insert"}) != "":
+	case slices.Contains(insertWords, word), key != "inject" && compose.Closest(key, []string{"insert"}) != "":
 		f.Message = fmt.Sprintf("patches know no key %q, so nothing is inserted", key)
 		f.Remedy = "did you mean insert? write `- insert:` with a list of rows below it"
 	case slices.Contains(setWords, word):
@@ -508,7 +508,7 @@ func (w writing) unknownKey(m, row *compose.Map, key string, path []string) {
 			f.Remedy = "write it below config:, with everything there that should stay; or use " + set
 		}
 	default:
-		if meant := w.closest(key, rowKeys); meant != "" {
+		if meant := compose.Closest(key, rowKeys); meant != "" {
 			f.Remedy = fmt.Sprintf("did you mean %s?", meant)
 		} else {
 			f.Severity, f.Message = Info, fmt.Sprintf("rows know no key %q; the loader keeps it and does nothing with it", key)

@@ -10,6 +10,7 @@ import (
 // Tree is what layers compose to.
 type Tree struct {
 	Rows     []Row
+	LeftOut  []Row // rows at the top that are too large to be written out
 	Warnings []Warning
 	Layers   []Layer // what was composed
 	Steps    []Step  // what each patch did, in order
@@ -177,6 +178,7 @@ func (a *applier) tree() *Tree {
 		if size > room {
 			t.Warnings = append(t.Warnings, Warning{o.layer, fmt.Sprintf(
 				"entry %s left out: written out with all of its aliases it is too large", Show(row.ID()))})
+			t.LeftOut = append(t.LeftOut, row)
 			continue
 		}
 		room -= size
