@@ -86,7 +86,10 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 	rules := checkOptions(env, composed, opts.ShowSecrets)
 	findings := layerFindings(composed, rules)
 	findings = append(findings, manifestFindings(composed)...)
-	findings = append(findings, inspected(env, composed)...)
+	findings = append(findings, inspected(ctx, env, composed)...)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	report := &CheckReport{
 		Profile: layers.Name.String(), Layers: len(composed.Stack.Layers),
 		Findings: sortByStack(composed.Stack, findings), Warnings: warnings,
@@ -109,8 +112,8 @@ func brokenManifest(err *profile.ManifestError) check.Finding {
 }
 
 // inspected is what a composed profile lacks on the disk or has too much there.
-func inspected(env Env, c *Composed) []check.Finding {
-	return inspect.Profile(inspect.Options{
+func inspected(ctx context.Context, env Env, c *Composed) []check.Finding {
+	return inspect.Profile(ctx, inspect.Options{
 		Profile: c.Profile, Stack: c.Stack, Tree: c.Tree, Installation: env.Installation, Rules: c.Rules, BuiltIn: builtIn(env),
 	})
 }

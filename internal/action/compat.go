@@ -117,8 +117,8 @@ func Compat(ctx context.Context, env Env, opts CompatOptions) (*CompatReport, er
 	report.Added, report.Removed = rowsApart(was.Tree, will.Tree), rowsApart(will.Tree, was.Tree)
 	wrongBefore, wrongAfter := Findings(env, was), Findings(other, will)
 	if whole {
-		wrongBefore = append(wrongBefore, unresolved(env, was)...)
-		wrongAfter = append(wrongAfter, unresolved(other, will)...)
+		wrongBefore = append(wrongBefore, unresolved(ctx, env, was)...)
+		wrongAfter = append(wrongAfter, unresolved(ctx, other, will)...)
 	}
 	report.Problems = problemsApart(wrongBefore, was, wrongAfter, will)
 	report.Solved = problemsApart(wrongAfter, will, wrongBefore, was)
@@ -172,8 +172,8 @@ func identityIn(s *stack.Stack, f check.Finding) string {
 }
 
 // unresolved are the rows whose plugins are not there.
-func unresolved(env Env, c *Composed) []check.Finding {
-	return slices.DeleteFunc(inspected(env, c), func(f check.Finding) bool {
+func unresolved(ctx context.Context, env Env, c *Composed) []check.Finding {
+	return slices.DeleteFunc(inspected(ctx, env, c), func(f check.Finding) bool {
 		return f.Code != inspect.RowUnresolved && f.Code != inspect.RowNoEntry
 	})
 }

@@ -141,14 +141,14 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 	if err != nil {
 		return nil, err
 	}
+	before := onDisk(ctx, env, p)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	before := onDisk(env, p)
 	if err := tx.Commit(); err != nil {
 		return nil, err
 	}
-	problems = append(problems, addedOnDisk(before, onDisk(env, &after))...)
+	problems = append(problems, addedOnDisk(before, onDisk(ctx, env, &after))...)
 	return &Report{
 		Profile:  opts.Name.String(),
 		Dir:      p.Dir,

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,12 +110,12 @@ func verify(env Env, before, after *profile.Profile, was, will findPackage, forc
 
 // onDisk is what rows of a profile name that is not on the disk, and what is on
 // it too much. A profile that cannot be composed has none of either.
-func onDisk(env Env, p *profile.Profile) []check.Finding {
+func onDisk(ctx context.Context, env Env, p *profile.Profile) []check.Finding {
 	c, err := withoutProject(env, p, nil)
 	if err != nil {
 		return nil
 	}
-	return sortByStack(c.Stack, inspected(env, c))
+	return sortByStack(c.Stack, inspected(ctx, env, c))
 }
 
 // addedOnDisk is warnings about what after has and before has not.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"strings"
 
 	"dsh/internal/check"
@@ -36,10 +37,13 @@ type Options struct {
 
 // Profile finds what is missing from the disk, or too much on it, for a profile
 // to run. The findings about rows come in the order of the tree, then those
-// about packages, sorted.
-func Profile(opts Options) []check.Finding {
+// about packages, sorted. It stops early when ctx ends.
+func Profile(ctx context.Context, opts Options) []check.Finding {
 	i := &inspection{Options: opts, births: births(opts.Tree), configs: configBirths(opts.Tree), packages: map[string]bool{}}
 	for row := range opts.Tree.Mounted() {
+		if ctx.Err() != nil {
+			return i.findings
+		}
 		if row.Entry == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,6 +67,11 @@ func (w world) place(path string) string {
 // inspect composes the profile as it is on disk and looks at it.
 func (w world) inspect(t *testing.T) []check.Finding {
 	t.Helper()
+	return w.inspectFor(t.Context(), t)
+}
+
+func (w world) inspectFor(ctx context.Context, t *testing.T) []check.Finding {
+	t.Helper()
 	name, err := profile.ParseName("demo")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +104,7 @@ func (w world) inspect(t *testing.T) []check.Finding {
 		t.Fatal(err)
 	}
 	opts.Tree = compose.Apply(opts.Stack.Layers, opts.Rules)
-	return Profile(opts)
+	return Profile(ctx, opts)
 }
 
 // told is findings in one line each, with the directories by their short names.
@@ -327,5 +333,18 @@ func TestRowsOfPluginGroup(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"row-unresolved inner", "path-missing paths"}, rows); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Who does not wait any longer gets what was found so far.
+func TestStopsEarly(t *testing.T) {
+	w := newWorld(t, `P/package.json: {"dsh": {"profile": {"bundles": []}}}`, "P/cordis.patch.yml: - insert: [{id: a, name: gone}]")
+	if found := w.inspect(t); len(found) != 1 {
+		t.Fatalf("found %v", found)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found := w.inspectFor(ctx, t); len(found) != 0 {
+		t.Errorf("found %v", found)
 	}
 }
