@@ -433,7 +433,7 @@ func (c *configRun) dumpConfig() error {
 		c.ui.Notice(notice)
 	}
 	if c.ui.JSON && format == "yaml" {
-		return c.ui.Result(map[string]any{"profile": d.Profile, "config": string(d.YAML)}, nil)
+		return c.ui.Result(map[string]any{"profile": d.Profile, "config": string(d.YAML), "notes": d.Notes}, nil)
 	}
 	if c.ui.JSON || format != "json" {
 		return c.ui.Result(d, func(w io.Writer) { w.Write(d.YAML) })

@@ -332,7 +332,8 @@ func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 		r.ui.Notice(n)
 	}
 	text := composed.Tree.Dump()
-	return r.ui.Result(map[string]any{"profile": layers.Name.String(), "config": string(text)}, func(w io.Writer) {
+	document := map[string]any{"profile": layers.Name.String(), "config": string(text), "notes": append([]string{}, composed.Notes...)}
+	return r.ui.Result(document, func(w io.Writer) {
 		w.Write(text)
 	})
 }

@@ -23,7 +23,7 @@ type ConfigDump struct {
 	// or a value.
 	YAML []byte `json:"-"`
 	// Notes, Notices and Warnings are as in [Composed].
-	Notes    []string `json:"-"`
+	Notes    []string `json:"notes"`
 	Notices  []string `json:"-"`
 	Warnings []string `json:"-"`
 }
@@ -44,7 +44,7 @@ func DumpConfig(ctx context.Context, env Env, layers Layers, target string, show
 	}
 	d := &ConfigDump{
 		Profile: layers.Name.String(), Target: target, Rows: []DumpedRow{},
-		Notes: c.Notes, Notices: c.Notices, Warnings: c.Warnings,
+		Notes: append([]string{}, c.Notes...), Notices: c.Notices, Warnings: c.Warnings,
 	}
 	show := shown{showSecrets}
 	if target != "" {
