@@ -10,6 +10,7 @@ import (
 // indented by in a mapping, a sequence in a mapping, and anything in a
 // sequence.
 type style struct {
+	text             []byte
 	eol              string
 	step, list, dash int
 	quoted           bool // texts of several lines in quotes
@@ -21,7 +22,7 @@ const unknown = -1
 // style looks at what stands beside a place, then at what holds it, then at
 // the whole file; what is still unknown is as in the template.
 func (e *editor) style(holders []*node) style {
-	st := style{eol: e.eol, step: unknown, list: unknown, dash: unknown, quoted: e.careful}
+	st := style{text: e.text, eol: e.eol, step: unknown, list: unknown, dash: unknown, quoted: e.careful}
 	for i := len(holders) - 1; i >= 0; i-- {
 		st.learn(holders[i])
 	}
@@ -58,6 +59,9 @@ func (st *style) learn(n *node) {
 	for _, e := range n.entries {
 		v := e.value
 		if v == nil || v.flow || v.kind != mappingNode && v.kind != sequenceNode {
+			if v != nil && n.kind == sequenceNode && st.dash == unknown && lineStart(st.text, v.start) <= e.start {
+				st.dash = v.start - e.start // it stands behind the dash
+			}
 			continue
 		}
 		measure := &st.step
