@@ -294,7 +294,7 @@ func (r *runner) boot(ctx context.Context, b launch.Boot) error {
 	if missing, ok := errors.AsType[*profile.MissingError](err); ok && slices.Contains(otherTools, missing.Name.String()) {
 		return fault.WithHint(err, "dsh --help lists the commands; packages are added with dsh plugin add")
 	}
-	if option := launch.Misplaced(b.Args); err != nil && option != "" {
+	if option := launch.Misplaced(b.Args); option != "" {
 		return fault.WithHint(err, "%s and what follows it went to the profile: dsh's own options go before the profile's name", option)
 	}
 	return err

@@ -86,6 +86,8 @@ func withoutValues(args []string) []string {
 			shown = append(shown, "--set="+target+"=…")
 		case assign:
 			shown = append(shown, target+"=…")
+		case i > 0 && args[i-1] == "--profile":
+			shown = append(shown, arg)
 		case place == 2 && !strings.HasPrefix(arg, "--"):
 			shown = append(shown, "…")
 		default:

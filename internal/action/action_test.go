@@ -9,7 +9,7 @@ func TestCommandLinesAreKeptWithoutValues(t *testing.T) {
 	for line, want := range map[string]string{
 		"plugin add x":                              "plugin add x",
 		"config set w.token hunter2":                "config set w.token …",
-		"config --home set --profile x w.n hunter2": "config --home set --profile x …  …",
+		"config --home set --profile x w.n hunter2": "config --home set --profile x w.n …",
 		"config set w.n -5 --home":                  "config set w.n … --home",
 		"config unset w.token":                      "config unset w.token",
 		"--set w.token=hunter2 web":                 "--set w.token=… web",

@@ -136,9 +136,7 @@ func (w *fileWalk) value(v compose.Value, dirs []string) {
 func (w *fileWalk) row(row *compose.Map, dirs []string) {
 	name, named := row.Get("name")
 	plugin, _ := name.(string)
-	for _, file := range pathsOf(plugin, dirs) {
-		w.files = append(w.files, file)
-	}
+	w.files = append(w.files, pathsOf(plugin, dirs)...)
 	// A patch without a name may be for a row that includes others.
 	config, _ := row.Get("config")
 	if config, ok := config.(*compose.Map); ok && (!named || plugin == "cordis:include") {
