@@ -65,6 +65,9 @@ func findProject(dir, userHome, dshHome string) (Project, bool, error) {
 			return Project{Dir: at, Patch: filepath.Join(at, layerDir, patchName)}, true, nil
 		}
 		root, err := exists(filepath.Join(at, ".git"))
+		if errors.Is(err, fs.ErrPermission) {
+			root, err = true, nil // what may not be searched is where the search ends
+		}
 		if up := filepath.Dir(at); root || err != nil || up == at {
 			return Project{}, false, err
 		}
@@ -100,13 +103,12 @@ func upwards(dir string) ([]fs.FileInfo, error) {
 func hasLayer(dir string, dirInfo fs.FileInfo, dshHome string) bool {
 	folder := filepath.Join(dir, layerDir)
 	info, err := os.Stat(folder)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // dir itself may not be searched
 		return false
-	}
-	if err != nil {
+	case err != nil:
 		return true
-	}
-	if !info.IsDir() {
+	case !info.IsDir():
 		return false
 	}
 	if home, err := os.Stat(dshHome); err == nil && (os.SameFile(info, home) || os.SameFile(dirInfo, home)) {

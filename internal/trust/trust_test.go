@@ -60,11 +60,3 @@ func chmod(t *testing.T, path string, perm os.FileMode) {
 		}
 	})
 }
-
-// needsPermissions skips where the system refuses this process nothing.
-func needsPermissions(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() <= 0 {
-		t.Skip("no permission is refused to root, nor by the modes of Windows")
-	}
-}
