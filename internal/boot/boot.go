@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -41,8 +42,9 @@ type UnsupportedError struct {
 	Rows    []compose.Row // the enabled rows that cannot run
 	Total   int
 	Args    []string
-	// Broken says that no launcher starts the profile as it is.
-	Broken bool
+	// Broken says that no launcher starts the profile as it is, Ours that it has
+	// layers which only dsh knows.
+	Broken, Ours bool
 }
 
 func (e *UnsupportedError) Error() string {
@@ -65,7 +67,11 @@ func (e *UnsupportedError) Hint() string {
 	if e.Broken {
 		return fault.ShellWords("dsh", "config", "check", "--profile", e.Profile) + " tells what else stops this profile, in any launcher"
 	}
-	return "dsh --profile " + fault.ShellWord(e.Profile) + " --dump-config prints the composed tree; the reference launcher boots this profile as it is"
+	hint := fault.ShellWords("dsh", "--profile", e.Profile, "--dump-config") + " prints the composed tree"
+	if !e.Ours {
+		hint += "; the reference launcher boots this profile as it is"
+	}
+	return hint
 }
 
 func rowID(row compose.Row) string {
@@ -127,10 +133,13 @@ func Run(ctx context.Context, req Request, log Log) error {
 	return activate(req, tree, action.Blocked(req.Env, composed))
 }
 
+// ours says whether a layer is one that other launchers do not know.
+func ours(l compose.Layer) bool { return l.Kind == compose.ProjectLayer || l.Kind == compose.SetLayer }
+
 // activate starts the rows. A row whose plugin is not compiled in stops the
 // start, so that nothing runs half.
 func activate(req Request, tree *compose.Tree, broken bool) error {
-	e := &UnsupportedError{Profile: req.Layers.Name.String(), Args: req.Args, Broken: broken}
+	e := &UnsupportedError{Profile: req.Layers.Name.String(), Args: req.Args, Broken: broken, Ours: slices.ContainsFunc(tree.Layers, ours)}
 	for _, row := range tree.Rows {
 		e.collect(row)
 	}
