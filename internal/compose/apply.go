@@ -56,7 +56,8 @@ type applier struct {
 	index    map[Value]*Map
 	warnings []Warning
 	steps    []Step
-	step     Step                    // of the current patch
+	step     Step // of the current patch
+	slabs    slabs
 	copies   map[container]container // of what aliases of the current layer name
 	provenance
 }
@@ -336,7 +337,8 @@ func (a *applier) copy(v Value, by link) Value {
 
 // copyList copies a list. linked says that what it holds hangs in the copy.
 func (a *applier) copyList(list *List, linked bool) *List {
-	c := &List{Items: make([]Value, len(list.Items)), node: node{born: a.layer, shared: list.shared}}
+	c := one(&a.slabs.lists)
+	*c = List{Items: some(&a.slabs.items, len(list.Items)), node: node{born: a.layer, shared: list.shared}}
 	a.remember(list, c)
 	by := link{}
 	if linked {
@@ -348,10 +350,40 @@ func (a *applier) copyList(list *List, linked bool) *List {
 	return c
 }
 
+// slabs is memory for copies. A tree has many small mappings and lists that live
+// as long as it does; to make them in rows of a hundred spares the garbage
+// collector most of its work, which would otherwise grow faster than the tree.
+type slabs struct {
+	maps  []Map
+	lists []List
+	pairs []pair
+	items []Value
+}
+
+// slab is how many values are made at once.
+const slab = 128
+
+// one is the next value of a slab.
+func one[T any](s *[]T) *T { return &some(s, 1)[0] }
+
+// some is the next n values of a slab. What is appended to them goes elsewhere.
+func some[T any](s *[]T, n int) []T {
+	if n > slab/4 {
+		return make([]T, n)
+	}
+	if len(*s) < n {
+		*s = make([]T, slab)
+	}
+	values := (*s)[:n:n]
+	*s = (*s)[n:]
+	return values
+}
+
 // newCopy is a copy of m whose values are still missing.
 func (a *applier) newCopy(m *Map) *Map {
-	c := &Map{
-		pairs: make([]pair, len(m.pairs)), indices: m.indices, line: m.line, column: m.column,
+	c := one(&a.slabs.maps)
+	*c = Map{
+		pairs: some(&a.slabs.pairs, len(m.pairs)), indices: m.indices, line: m.line, column: m.column,
 		node: node{born: a.layer, shared: m.shared},
 	}
 	a.remember(m, c)
