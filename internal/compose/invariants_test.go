@@ -274,6 +274,9 @@ func TestStepsTellWhatHappened(t *testing.T) {
 			if step.Outcome != Overrode && len(step.Changes) > 0 || step.Outcome != Inserted && len(step.Rows) > 0 {
 				t.Fatalf("outcome %d with %d changes and %d rows", step.Outcome, len(step.Changes), len(step.Rows))
 			}
+			if step.Outcome == Inserted && step.Target != nil {
+				delete(now[step.Target], "config") // what was no list has become one
+			}
 			for _, c := range step.Changes {
 				if now[step.Target] == nil {
 					now[step.Target] = map[string]Value{}
