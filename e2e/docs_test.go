@@ -14,13 +14,21 @@ import (
 
 var update = flag.Bool("update", false, "write what dsh prints into the examples of the documentation")
 
-// TestCompositionPage runs the examples of docs/composition.md. Each section
-// has a home of its own, ~, in which ~/project is the working directory and
+// TestCompositionPage runs the examples of the page on composition.
+func TestCompositionPage(t *testing.T) { runPage(t, "composition.md", "") }
+
+// TestGuidePage runs the examples of the guide, in which a profile web is there.
+func TestGuidePage(t *testing.T) {
+	runPage(t, "guide.md", "```console\n$ dsh web --dump-config >/dev/null\n```\n")
+}
+
+// runPage runs the examples of a page, behind those of prelude. Each section has
+// a home of its own, ~, in which ~/project is the working directory and
 // ~/.dsh/profiles/x a profile without bundles. A fence ```yaml PATH is a file; of
 // a ```console fence the lines that begin with $ are run, and the lines below
 // are all that they print, on either stream.
-func TestCompositionPage(t *testing.T) {
-	file := filepath.Join(root(), "docs", "composition.md")
+func runPage(t *testing.T, page, prelude string) {
+	file := filepath.Join(root(), "docs", page)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +37,11 @@ func TestCompositionPage(t *testing.T) {
 	commands := 0
 	for i, section := range sections {
 		title, _, _ := strings.Cut(section, "\n")
+		if !strings.Contains(section, "```console") {
+			continue
+		}
 		t.Run(title, func(t *testing.T) {
-			sections[i] = runExamples(t, section, &commands)
+			sections[i] = strings.TrimPrefix(runExamples(t, prelude+section, &commands), prelude)
 		})
 	}
 	if commands < 10 {

@@ -463,35 +463,3 @@ func (p shapes) unseen(at string, s shape) {
 		p.unseen(place, k.value)
 	}
 }
-
-// guideProfile makes the profile that the guide begins with.
-const guideProfile = "```console\n$ dsh web --dump-config >/dev/null\n```\n"
-
-// TestGuidePage runs the console examples of the guide as those of the page on
-// composition are run.
-func TestGuidePage(t *testing.T) {
-	file := filepath.Join(root(), "docs", "guide.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := regexp.MustCompile(`(?m)^## `).Split(string(text), -1)
-	commands := 0
-	for i, section := range sections {
-		title, _, _ := strings.Cut(section, "\n")
-		if !strings.Contains(section, "```console") {
-			continue
-		}
-		t.Run(title, func(t *testing.T) {
-			sections[i] = strings.TrimPrefix(runExamples(t, guideProfile+section, &commands), guideProfile)
-		})
-	}
-	if commands < 10 {
-		t.Errorf("the guide has %d commands", commands)
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(strings.Join(sections, "## ")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
