@@ -4,43 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dsh/internal/check"
 	"dsh/internal/compose"
-	"dsh/internal/compose/jsexpr"
 	"dsh/internal/fault"
 )
-
-// RowList is the rows of a composed profile and the layers they come from.
-type RowList struct {
-	Profile  string       `json:"profile"`
-	Layers   []LayerName  `json:"layers"` // lowest first
-	Rows     []RowSummary `json:"rows"`
-	Warnings []string     `json:"-"`
-}
-
-// LayerName is a layer in its place.
-type LayerName struct {
-	Number int    `json:"number"` // from 1, the lowest
-	Kind   string `json:"kind"`
-	Label  string `json:"label"`
-}
-
-// RowSummary is one row in short.
-type RowSummary struct {
-	ID     Shown  `json:"id"` // null for a row without one
-	Path   string `json:"path"`
-	Plugin string `json:"plugin"`
-	// State is on, off, or decided at boot.
-	State string `json:"state"`
-	// Hidden says that patches do not find the row by its id.
-	Hidden    bool         `json:"hidden"`
-	From      *Where       `json:"from"` // null where a row is no mapping
-	ChangedBy []Where      `json:"changedBy"`
-	Children  []RowSummary `json:"children,omitempty"`
-}
 
 // Explanation is where one row, or one key of it, has its value from.
 type Explanation struct {
@@ -107,91 +76,10 @@ type KeyValue struct {
 	Rows  []string `json:"rows,omitempty"`
 }
 
-// ExpressionInfo is a `!!js` expression. It is evaluated at boot, not here.
-type ExpressionInfo struct {
-	Key      string   `json:"key"`
-	Text     string   `json:"text"`
-	Env      []EnvUse `json:"env"`      // variables that it reads
-	Services []string `json:"services"` // what it reads besides
-	Problem  string   `json:"problem,omitempty"`
-}
-
-// EnvUse is an environment variable, and whether it is set where dsh runs.
-type EnvUse struct {
-	Name string `json:"name"`
-	Set  bool   `json:"set"`
-}
-
 // SkippedPatch is a patch that matched nothing.
 type SkippedPatch struct {
 	Where
 	Why string `json:"why"`
-}
-
-// ExplainRows lists the rows of a profile.
-func ExplainRows(ctx context.Context, env Env, layers Layers) (*RowList, error) {
-	c, err := look(ctx, env, layers, true)
-	if err != nil {
-		return nil, err
-	}
-	return &RowList{
-		Profile:  layers.Name.String(),
-		Layers:   layerNames(c),
-		Rows:     newHistory(c.Tree).summaries(c.Tree.Rows, ""),
-		Warnings: slices.Concat(c.Warnings, c.leftOut(), c.Notices),
-	}, nil
-}
-
-func layerNames(c *Composed) []LayerName {
-	numbers := c.layerNumbers().layers
-	names := make([]LayerName, len(c.Tree.Layers))
-	for i, layer := range c.Tree.Layers {
-		names[i] = LayerName{numbers[i], layer.Kind.String(), layer.Label}
-	}
-	return names
-}
-
-func (h *history) summaries(rows []compose.Row, above string) []RowSummary {
-	list := make([]RowSummary, len(rows))
-	for i, row := range rows {
-		list[i] = h.summary(row, above+"/"+strconv.Itoa(i))
-	}
-	return list
-}
-
-func (h *history) summary(row compose.Row, path string) RowSummary {
-	s := RowSummary{
-		ID: Shown{row.ID()}, Path: path, Plugin: row.Name(), State: rowState(row), ChangedBy: h.changers(row.Entry),
-		Hidden:   compose.Truthy(row.ID()) && h.tree.Find(row.ID()) != row.Entry,
-		Children: h.summaries(row.Children(), path+"/config"),
-	}
-	if where, ok := h.whereRow(row.Entry); ok {
-		s.From = &where
-	}
-	return s
-}
-
-// The states of a row.
-const (
-	rowOn     = "on"
-	rowOff    = "off"
-	rowAtBoot = "decided at boot"
-)
-
-// rowState says whether a row will be mounted. Groups always are.
-func rowState(row compose.Row) string {
-	group, _ := row.Entry.Get("group")
-	off, expr := row.Disabled()
-	switch {
-	case compose.Truthy(group):
-		return rowOn
-	case expr != nil:
-		return rowAtBoot
-	case off:
-		return rowOff
-	default:
-		return rowOn
-	}
 }
 
 // Explain says where a row, or what is at ROW.KEY or ROW:KEY, has its value
@@ -276,63 +164,6 @@ func (w Where) Place() string {
 		place = fmt.Sprintf("%s:%d:%d", place, w.Line, w.Column)
 	}
 	return place
-}
-
-// places are the rows of a tree by id, those included that patches do not find.
-type places struct {
-	tree *compose.Tree
-	byID map[string][]place
-}
-
-type place struct {
-	row  compose.Row
-	path string
-}
-
-func (h *history) places() places {
-	p := places{h.tree, map[string][]place{}}
-	p.add(h.tree.Rows, "")
-	return p
-}
-
-func (p places) add(rows []compose.Row, above string) {
-	for i, row := range rows {
-		path := above + "/" + strconv.Itoa(i)
-		if id := row.ID(); id != nil {
-			text := compose.IDText(id)
-			p.byID[text] = append(p.byID[text], place{row, path})
-		}
-		p.add(row.Children(), path+"/config")
-	}
-}
-
-func (p places) find(id string) *compose.Map {
-	if row := p.tree.FindText(id); row != nil {
-		return row
-	}
-	if found := p.byID[id]; len(found) > 0 {
-		return found[len(found)-1].row.Entry
-	}
-	return nil
-}
-
-// of is the rows that a target names, in the order of the tree. A row that is
-// not in the tree any more has no path.
-func (p places) of(target compose.Target) []place {
-	found := p.byID[target.ID]
-	if slices.ContainsFunc(found, func(p place) bool { return p.row.Entry == target.Row }) {
-		return found
-	}
-	return append(slices.Clip(found), place{compose.Row{Entry: target.Row}, ""})
-}
-
-func (p places) ids() []string {
-	ids := p.tree.IDs()
-	for id := range p.byID {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 // skipped is the patches for a row that were skipped.
@@ -529,53 +360,6 @@ func near(v compose.Value, key string, rest []string) string {
 	return ""
 }
 
-// expressions are those at and below a path in the value of a key.
-func (e *explainer) expressions(v compose.Value, path, rest []string, key string, r *RowHistory) {
-	below, _ := at(v, rest)
-	masked, _ := at(e.value(v, key), rest)
-	e.eachExpression(below, masked, path, r)
-}
-
-func (e *explainer) eachExpression(v, masked compose.Value, path []string, r *RowHistory) {
-	switch v := v.(type) {
-	case compose.Expr:
-		text := v.Text
-		if m, ok := masked.(compose.Expr); ok {
-			text = m.Text
-		}
-		r.Expressions = append(r.Expressions, e.expression(v.Text, text, compose.PathText(path)))
-	case *compose.Map:
-		for key, item := range v.All() {
-			m, _ := at(masked, []string{key})
-			e.eachExpression(item, m, append(slices.Clip(path), key), r)
-		}
-	case *compose.List:
-		for i, item := range v.Items {
-			index := strconv.Itoa(i)
-			m, _ := at(masked, []string{index})
-			e.eachExpression(item, m, append(slices.Clip(path), index), r)
-		}
-	}
-}
-
-// expression is what can be told of one without running it.
-func (e *explainer) expression(text, masked, key string) ExpressionInfo {
-	info := ExpressionInfo{Key: key, Text: masked, Env: []EnvUse{}, Services: []string{}}
-	parsed, err := jsexpr.Parse(text)
-	if err != nil {
-		info.Problem = err.Error()
-		return info
-	}
-	for _, name := range parsed.Env {
-		info.Env = append(info.Env, EnvUse{name, e.env.Getenv(name) != ""})
-	}
-	info.Services = append(info.Services, parsed.Services...)
-	if parsed.Statement {
-		info.Problem = "it is no expression but statements"
-	}
-	return info
-}
-
 // maxShownNodes is how many values a row that is not in the tree may have. The
 // tree has a limit of its own.
 const maxShownNodes = 1_000_000
@@ -601,25 +385,4 @@ func fits(v compose.Value, nodes *int) bool {
 		}
 	}
 	return true
-}
-
-// rowIDs are rows as people call them.
-func rowIDs(rows []compose.Value) []string {
-	names := make([]string, len(rows))
-	for i, item := range rows {
-		row, _ := item.(*compose.Map)
-		names[i] = rowName(row)
-	}
-	return names
-}
-
-// rowName is the id of a row, or what stands for it where it has none.
-func rowName(row *compose.Map) string {
-	if id, _ := row.Get("id"); id != nil {
-		return compose.IDText(id)
-	}
-	if name, _ := row.Get("name"); name != nil {
-		return "(no id, " + compose.IDText(name) + ")"
-	}
-	return "(no id)"
 }
