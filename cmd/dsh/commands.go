@@ -55,6 +55,14 @@ func (r *runner) own(ctx context.Context, own launch.Own) int {
 	return 0
 }
 
+// leaf is a command without commands below it, as all of them are made.
+func (r *runner) leaf(name, usage, args string, flags []cli.Flag, do cli.ActionFunc) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: args, Flags: append(flags, profileFlag()),
+		HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag, Action: do,
+	}
+}
+
 // saidError ends a command with the exit code of its class when its result has
 // said everything.
 type saidError struct{ class fault.Class }

@@ -49,17 +49,13 @@ func showSecretsFlag() cli.Flag {
 
 // configVerb is one verb of `dsh config`.
 func (r *runner) configVerb(name, usage, args string, do func(*configRun) error, flags ...cli.Flag) *cli.Command {
-	return &cli.Command{
-		Name: name, Usage: usage, ArgsUsage: args, Flags: append(flags, profileFlag()),
-		HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag,
-		Action: func(c *cli.Context) error {
-			run, err := r.configRun(c)
-			if err != nil {
-				return err
-			}
-			return ended(run.ctx, do(run))
-		},
-	}
+	return r.leaf(name, usage, args, flags, func(c *cli.Context) error {
+		run, err := r.configRun(c)
+		if err != nil {
+			return err
+		}
+		return ended(run.ctx, do(run))
+	})
 }
 
 // configRun is one verb of `dsh config` under way.

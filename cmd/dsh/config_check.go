@@ -62,7 +62,7 @@ func (r *configRun) lint() error {
 	if err != nil {
 		return err
 	}
-	where := counted(len(report.Files), "file")
+	where := counted(max(len(report.Files), len(files)), "file") // some may not be there
 	return r.findings(report, report.Findings, report.Counts, where, where)
 }
 

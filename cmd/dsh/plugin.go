@@ -85,7 +85,7 @@ var ignoredFlags = []struct {
 
 // verb is one package command with the flags that all of them take.
 func (r *runner) verb(name string, aliases []string, usage, args string, do func(*pluginRun) error, flags ...cli.Flag) *cli.Command {
-	flags = append(flags, profileFlag(),
+	flags = append(flags,
 		&cli.BoolFlag{DisableDefaultText: true, Name: "offline", Usage: "use nothing but the store and the lockfile"},
 		&cli.StringFlag{Name: "registry", Usage: "the npm registry to ask, instead of .npmrc's"},
 	)
@@ -96,18 +96,9 @@ func (r *runner) verb(name string, aliases []string, usage, args string, do func
 			flags = append(flags, &cli.BoolFlag{Name: f.name, Hidden: true})
 		}
 	}
-	return &cli.Command{
-		Name: name, Aliases: aliases, Usage: usage, ArgsUsage: args, Flags: flags,
-		HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag,
-		Action: func(c *cli.Context) error {
-			run, err := r.pluginRun(c)
-			if err != nil {
-				return err
-			}
-			defer run.progress.Stop()
-			return do(run)
-		},
-	}
+	c := r.leaf(name, usage, args, flags, r.pluginAction(do))
+	c.Aliases = aliases
+	return c
 }
 
 // pluginRun is one package command under way.
@@ -380,17 +371,18 @@ func harnessFlag() cli.Flag {
 
 // exemptionVerb is one verb about compatibility.json.
 func (r *runner) exemptionVerb(name, usage, args string, do func(*pluginRun) error, flags ...cli.Flag) *cli.Command {
-	return &cli.Command{
-		Name: name, Usage: usage, ArgsUsage: args, Flags: append(flags, profileFlag()),
-		HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag,
-		Action: func(c *cli.Context) error {
-			run, err := r.pluginRun(c)
-			if err != nil {
-				return err
-			}
-			defer run.progress.Stop()
-			return ended(run.ctx, do(run))
-		},
+	return r.leaf(name, usage, args, flags, r.pluginAction(do))
+}
+
+// pluginAction runs do with what all package commands need.
+func (r *runner) pluginAction(do func(*pluginRun) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		run, err := r.pluginRun(c)
+		if err != nil {
+			return err
+		}
+		defer run.progress.Stop()
+		return ended(run.ctx, do(run))
 	}
 }
 
