@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/importer"
 	"go/parser"
 	source "go/token"
+	"go/types"
 	"io"
 	"io/fs"
 	"os"
@@ -132,6 +136,145 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 			}
 		}
 	}
+}
+
+// writers are the functions that change files, directories or links, by their
+// full names.
+var writers = func() map[string]bool {
+	of := map[string]string{
+		"os.": "WriteFile Create CreateTemp OpenFile Mkdir MkdirAll MkdirTemp Rename Remove RemoveAll Symlink Link " +
+			"Chmod Chown Lchown Chtimes Truncate CopyFS",
+		"(*os.Root).": "WriteFile Create OpenFile Mkdir MkdirAll Rename Remove RemoveAll Symlink Link Chmod Chown Lchown Chtimes",
+		"(*os.File).": "Chmod Chown Truncate",
+		"io/ioutil.":  "WriteFile TempFile TempDir",
+		"syscall.": "Open Creat Mkdir Mkdirat Mknod Rename Renameat Unlink Unlinkat Rmdir Symlink Link Chmod Fchmod Fchmodat Chown Lchown " +
+			"Truncate Utimes UtimesNano CreateFile DeleteFile MoveFile",
+		"(*github.com/hashicorp/go-getter/v2.Client).": "Get",
+	}
+	all := map[string]bool{}
+	for owner, names := range of {
+		for name := range strings.FieldsSeq(names) {
+			all[owner+name] = true
+		}
+	}
+	return all
+}()
+
+// mayWrite is who may use which writers outside internal/staging, and why.
+// Everything else goes through a function of that package.
+var mayWrite = map[string]struct{ writers, why string }{
+	"internal/install/tree.go": {
+		"os.Mkdir os.MkdirAll os.WriteFile os.Symlink",
+		"builds packages below Tx.Stage, for Tx.Replace",
+	},
+	"internal/install/getter.go": {
+		"(*github.com/hashicorp/go-getter/v2.Client).Get",
+		"downloads into a staging.TempDir",
+	},
+	"internal/install/store/folder.go": {
+		"(*os.Root).Mkdir (*os.Root).OpenFile",
+		"copies folders into a staging.TempDir",
+	},
+	"internal/install/store/store.go": {
+		"os.Mkdir os.MkdirAll os.WriteFile",
+		"makes an entry of the store in a staging.TempDir, and copies of entries below Tx.Stage",
+	},
+	"internal/install/store/unpack.go": {
+		"(*os.Root).MkdirAll (*os.Root).OpenFile (*os.Root).Chmod",
+		"unpacks archives into a staging.TempDir",
+	},
+	"internal/action/compat_kept.go": {
+		"os.MkdirAll",
+		"fills a staging.TempDir",
+	},
+}
+
+// TestOnlyStagingWrites looks at every use of a writer in the program's source:
+// a profile that is written in one place can be lost in one place only.
+func TestOnlyStagingWrites(t *testing.T) {
+	used := map[string]bool{}
+	for _, pkg := range typeCheck(t) {
+		if pkg.dir == "internal/staging" {
+			continue
+		}
+		for id, object := range pkg.info.Uses {
+			fn, ok := object.(*types.Func)
+			if !ok || !writers[fn.FullName()] {
+				continue
+			}
+			at := pkg.files.Position(id.Pos())
+			file := path.Join(pkg.dir, filepath.Base(at.Filename))
+			used[file+" "+fn.FullName()] = true
+			if !slices.Contains(strings.Fields(mayWrite[file].writers), fn.FullName()) {
+				t.Errorf("%s:%d uses %s; what dsh writes goes through internal/staging", file, at.Line, fn.FullName())
+			}
+		}
+	}
+	for file, may := range mayWrite {
+		for writer := range strings.FieldsSeq(may.writers) {
+			if !used[file+" "+writer] {
+				t.Errorf("%s may use %s and does not: take it from the list", file, writer)
+			}
+		}
+	}
+}
+
+// typed is a package of the program with what its names mean.
+type typed struct {
+	dir   string
+	files *source.FileSet
+	info  types.Info
+}
+
+// typeCheck reads the program's packages, tests left out, as this system
+// compiles them.
+func typeCheck(t *testing.T) []typed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./cmd/dsh")
+	cmd.Dir = root()
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type listed struct {
+		ImportPath, Dir, Export string
+		GoFiles                 []string
+		Module                  *struct{ Main bool }
+	}
+	exports := map[string]string{}
+	var ours []listed
+	for list := json.NewDecoder(bytes.NewReader(out)); ; {
+		var pkg listed
+		if err := list.Decode(&pkg); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		exports[pkg.ImportPath] = pkg.Export
+		if pkg.Module != nil && pkg.Module.Main {
+			ours = append(ours, pkg)
+		}
+	}
+	files := source.NewFileSet()
+	compiled := importer.ForCompiler(files, "gc", func(name string) (io.ReadCloser, error) { return os.Open(exports[name]) })
+	var all []typed
+	for _, pkg := range ours {
+		var parsed []*ast.File
+		for _, name := range pkg.GoFiles {
+			file, err := parser.ParseFile(files, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed = append(parsed, file)
+		}
+		found := typed{strings.TrimPrefix(pkg.ImportPath, "dsh/"), files, types.Info{Uses: map[*ast.Ident]types.Object{}}}
+		if _, err := (&types.Config{Importer: compiled}).Check(pkg.ImportPath, files, parsed, &found.info); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found)
+	}
+	return all
 }
 
 func TestNamesSayWhatIsInside(t *testing.T) {
