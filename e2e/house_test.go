@@ -29,6 +29,7 @@ func root() string { return filepath.Dir(sourceDir()) }
 var mayImport = map[string][]string{
 	"internal/fault":                {},
 	"internal/staging":              {"internal/fault"},
+	"internal/archive":              {"internal/fault"},
 	"internal/npmrange":             {},
 	"internal/launch":               {"internal/fault"},
 	"internal/compose":              {"internal/compose/jsexpr", "internal/fault"},
@@ -46,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/install/store":        {"internal/fault", "internal/staging", "internal/install/manifest"},
 	"internal/stack":                {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile", "internal/trust"},
 	"internal/action": {
-		"bundles", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
+		"bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
 		"internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit",
 	},
