@@ -32,11 +32,16 @@ type Flag struct {
 type Invocation struct {
 	Global Global
 	// Profile is what a command with a --profile flag acts on: the flag's
-	// value, else $DSH_PROFILE, else the default. It is empty for a command
-	// without that flag.
+	// value, else $DSH_PROFILE, else the user's choice, else the default. It is
+	// empty for a command without that flag, and with a Problem.
 	Profile string
+	// Source is what named Profile.
+	Source Source
 	// Implied tells that the command line did not name Profile.
 	Implied bool
+	// Problem is why the user's choice, which is to count, cannot be told. It
+	// ends every command that acts on Profile.
+	Problem error
 	// Args is the command, its flags, its verb, the verb's flags and then the
 	// arguments, behind a "--" where one of them looks like a flag. A --profile
 	// is still there. What is meant for Global is gone.
@@ -96,12 +101,16 @@ func (a *arranger) arrange(o Own, commands []Syntax) (Invocation, error) {
 		return inv, nil
 	}
 	if a.declared("profile") {
-		inv.Profile, inv.Implied = o.implied, true
 		if a.options.profile.given {
-			inv.Profile, inv.Implied = a.options.profile.value, false
+			inv.Profile, inv.Source = a.options.profile.value, FromCommandLine
+		} else {
+			t := o.implied()
+			inv.Profile, inv.Source, inv.Problem, inv.Implied = t.profile, t.source, t.err, true
 		}
-		if err := checkProfile(inv.Profile); err != nil {
-			return Invocation{}, err
+		if inv.Problem == nil {
+			if err := checkProfile(inv.Profile); err != nil {
+				return Invocation{}, err
+			}
 		}
 	}
 	if err := a.check(); err != nil {

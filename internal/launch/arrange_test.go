@@ -1,11 +1,14 @@
 package launch
 
 import (
+	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/urfave/cli/v2"
 )
 
@@ -239,9 +242,45 @@ func TestArrangeProfile(t *testing.T) {
 			t.Errorf("%q: profile %q, implied %v", tt.args, inv.Profile, inv.Implied)
 		}
 	}
-	own := mustParse(t, noEnv, "plugin", "add", "x").(Own)
-	if inv, err := own.Arrange(testSyntax); err != nil || inv.Profile != "default" || !inv.Implied {
-		t.Errorf("without $DSH_PROFILE: %+v, %v", inv, err)
+}
+
+func TestArrangeSource(t *testing.T) {
+	refuses := errors.New("cannot be read")
+	broken := func() (string, error) { return "", refuses }
+	unasked := func() (string, error) { t.Error("the choice was asked for"); return "", nil }
+	add := []string{"plugin", "add", "x"}
+	for _, tt := range []struct {
+		args   []string
+		getenv func(string) string
+		chosen Choice
+		want   Invocation
+	}{
+		{add, noEnv, chose(""), Invocation{Profile: "default", Source: FromNothing, Implied: true}},
+		{add, noEnv, chose("work"), Invocation{Profile: "work", Source: FromChoice, Implied: true}},
+		{add, env("DSH_PROFILE", "mine"), unasked, Invocation{Profile: "mine", Source: FromEnvironment, Implied: true}},
+		{append(add, "--profile", "y"), noEnv, unasked, Invocation{Profile: "y", Source: FromCommandLine}},
+		{append(add, "--help"), noEnv, unasked, Invocation{}},
+		{[]string{"store", "ls"}, noEnv, unasked, Invocation{}},
+		{add, noEnv, broken, Invocation{Source: FromChoice, Implied: true, Problem: refuses}},
+	} {
+		cmd, err := Parse(tt.args, tt.getenv, tt.chosen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := cmd.(Own).Arrange(testSyntax)
+		if err != nil {
+			t.Errorf("%q: %v", tt.args, err)
+		}
+		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(Invocation{}, "Args"), cmpopts.EquateErrors()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
+		}
+	}
+	cmd, err := Parse(add, noEnv, chose("DeskTop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cmd.(Own).Arrange(testSyntax); err == nil || !strings.Contains(err.Error(), "Electron") {
+		t.Errorf("desktop was chosen: %v", err)
 	}
 }
 
@@ -272,7 +311,7 @@ func TestArrangeGlobalOptionsAnywhere(t *testing.T) {
 			t.Errorf("%q: %v", tt.args, err)
 			continue
 		}
-		if diff := cmp.Diff(Invocation{Global: tt.want, Profile: "mine", Implied: true, Args: tt.rest}, inv); diff != "" {
+		if diff := cmp.Diff(Invocation{Global: tt.want, Profile: "mine", Source: FromEnvironment, Implied: true, Args: tt.rest}, inv); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
 		}
 	}

@@ -3,8 +3,24 @@ package launch
 import "slices"
 
 // DefaultProfile is the profile that dumps and our own commands act on when
-// neither the command line nor $DSH_PROFILE names one.
+// neither the command line nor $DSH_PROFILE names one and the user chose none.
 const DefaultProfile = "default"
+
+// Choice is the profile that the user chose for command lines that name none;
+// "" where there is no choice. It is asked only when it counts.
+type Choice func() (name string, err error)
+
+// Source is what named the profile of a command line.
+type Source uint8
+
+// The sources, the first one that names a profile counts.
+const (
+	NoSource        Source = iota // the command is about no profile
+	FromCommandLine               // a name, or --profile
+	FromEnvironment               // $DSH_PROFILE
+	FromChoice                    // the user's choice
+	FromNothing                   // none of them, and DefaultProfile it is
+)
 
 // The environment variables that Parse asks for.
 const (
@@ -40,8 +56,8 @@ type Own struct {
 	// Args is the command line from the command's name on, as it was typed.
 	Args    []string
 	globals globals
-	sets    []string // the values of --set before Args
-	implied string   // the profile to act on where Args name none
+	sets    []string      // the values of --set before Args
+	implied func() target // the profile to act on where Args name none
 }
 
 func (Help) command()    {}
@@ -55,8 +71,8 @@ type Launch struct {
 	// Profile is never empty and never a spelling of "desktop". Whether it can
 	// be a directory's name is for the profile package to say.
 	Profile string
-	// Implied tells that the command line named no profile and Profile is
-	// $DSH_PROFILE or the default.
+	// Implied tells that the command line named no profile, and Profile is
+	// $DSH_PROFILE, the user's choice or the default.
 	Implied bool
 	// FromDefault is the template of --from-default-profile, "" without it.
 	FromDefault string

@@ -56,7 +56,7 @@ Examples:
 `)
 	writeSection(&h, "Environment:", []row{
 		{"DSH_HOME", "where dsh keeps everything (otherwise ~/.dsh)"},
-		{profileVariable, `the profile of a dump or a command that names none (otherwise "` + DefaultProfile + `"); never booted by itself`},
+		{profileVariable, `the profile of a dump or a command that names none (otherwise what dsh profile use chose, or "` + DefaultProfile + `"); never booted by itself`},
 		{installationVariable, "the same as --installation"},
 	})
 	writeSection(&h, "Exit codes:", []row{

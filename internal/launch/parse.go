@@ -9,16 +9,16 @@ import (
 )
 
 // Parse reads argv without the program's name. getenv is asked for DSH_PROFILE
-// and DSH_INSTALLATION, where a blank value counts as unset. An error is always
-// a *[UsageError].
+// and DSH_INSTALLATION, where a blank value counts as unset. An error is a
+// *[UsageError], or what chosen returned.
 //
 // Mistakes are reported in the reference's order: what an option itself
 // refuses, in the order of argv; then --version and help go before the rest; a
 // missing, empty or reserved profile; an empty --patch, or a second one from
 // standard input; an empty --from-default-profile; more than one dump; app
 // arguments of a dump; --patch, then --set, of --dump-default-config.
-func Parse(args []string, getenv func(string) string) (Command, error) {
-	p := parser{getenv: getenv}
+func Parse(args []string, getenv func(string) string, chosen Choice) (Command, error) {
+	p := parser{getenv: getenv, chosen: chosen}
 	cmd, err := p.parse(args)
 	if err != nil {
 		return nil, withGlobal(err, p.global())
@@ -29,6 +29,7 @@ func Parse(args []string, getenv func(string) string) (Command, error) {
 // parser is what the launcher options have said so far.
 type parser struct {
 	getenv        func(string) string
+	chosen        Choice
 	own           bool // one of our commands comes
 	version       bool
 	profile       once
@@ -46,7 +47,7 @@ func (p *parser) parse(args []string) (Command, error) {
 	case err != nil:
 		return nil, err
 	case p.own:
-		return Own{Global: p.global(), Args: rest, globals: p.globals, sets: p.sets, implied: p.impliedProfile()}, nil
+		return Own{Global: p.global(), Args: rest, globals: p.globals, sets: p.sets, implied: p.implied}, nil
 	case p.version:
 		return Version{}, nil
 	case !p.profile.given && asksHelp(rest):
@@ -107,7 +108,11 @@ func (p *parser) launch(bare bool, rest []string) (Launch, error) {
 		// command line would lose it by surprise.
 		l.Profile, l.Implied = DefaultProfile, true
 	case slices.Contains(p.dumps[:], true):
-		l.Profile, l.Implied = p.impliedProfile(), true
+		t := p.implied()
+		if t.err != nil {
+			return Launch{}, t.err
+		}
+		l.Profile, l.Implied = t.profile, true
 	default:
 		err := usagef("--profile <name> is required")
 		if len(p.patches) > 0 && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
@@ -116,7 +121,9 @@ func (p *parser) launch(bare bool, rest []string) (Launch, error) {
 		if bare {
 			err.Extra = []string{
 				"  dsh web                     boot the shipped web profile",
-				"  dsh plugin add <package>    add a package to the profile " + quoteJSON(p.impliedProfile()),
+			}
+			if t := p.implied(); t.err == nil {
+				err.Extra = append(err.Extra, "  dsh plugin add <package>    add a package to the profile "+quoteJSON(t.profile))
 			}
 		}
 		return Launch{}, err
@@ -225,7 +232,8 @@ func reordered(front, launcher, rest []string) string {
 		launcher = launcher[:len(launcher)-1]
 	}
 	words := slices.Concat(front, launcher, rest)
-	cmd, err := Parse(words, func(string) string { return "" })
+	nothing := func() (string, error) { return "", nil }
+	cmd, err := Parse(words, func(string) string { return "" }, nothing)
 	if _, ok := cmd.(Dump); err != nil || !ok {
 		return ""
 	}
@@ -236,12 +244,25 @@ func reordered(front, launcher, rest []string) string {
 	return line
 }
 
-// impliedProfile is the profile of a command line that names none.
-func (p *parser) impliedProfile() string {
+// target is the profile to act on, and what named it.
+type target struct {
+	profile string
+	source  Source
+	err     error // the choice cannot be read, and profile is ""
+}
+
+// implied is the profile of a command line that names none.
+func (p *parser) implied() target {
 	if name := p.getenv(profileVariable); strings.TrimSpace(name) != "" {
-		return name
+		return target{profile: name, source: FromEnvironment}
 	}
-	return DefaultProfile
+	switch name, err := p.chosen(); {
+	case err != nil:
+		return target{source: FromChoice, err: err}
+	case name != "":
+		return target{profile: name, source: FromChoice}
+	}
+	return target{profile: DefaultProfile, source: FromNothing}
 }
 
 // global is what our own options say, with the environment behind them.

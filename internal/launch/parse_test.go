@@ -13,9 +13,17 @@ import (
 )
 
 // same compares commands; whether an empty list is nil says nothing.
-var same = cmp.Options{cmpopts.EquateEmpty(), cmp.AllowUnexported(Own{}, globals{}, once{})}
+var same = cmp.Options{cmpopts.EquateEmpty(), cmp.AllowUnexported(Own{}, globals{}, once{}), cmpopts.IgnoreFields(Own{}, "implied")}
 
 func noEnv(string) string { return "" }
+
+// chose is a user's choice, "" for none.
+func chose(name string) Choice { return func() (string, error) { return name, nil } }
+
+// parse is Parse for a user who chose nothing.
+func parse(args []string, getenv func(string) string) (Command, error) {
+	return Parse(args, getenv, chose(""))
+}
 
 func env(pairs ...string) func(string) string {
 	return func(name string) string {
@@ -30,7 +38,7 @@ func env(pairs ...string) func(string) string {
 
 func mustParse(t *testing.T, getenv func(string) string, args ...string) Command {
 	t.Helper()
-	cmd, err := Parse(args, getenv)
+	cmd, err := parse(args, getenv)
 	if err != nil {
 		t.Fatalf("Parse(%q): %v", args, err)
 	}
@@ -225,6 +233,53 @@ func TestParseImpliedProfile(t *testing.T) {
 	}
 }
 
+func TestParseChosenProfile(t *testing.T) {
+	refuses := errors.New("cannot be read")
+	broken := func() (string, error) { return "", refuses }
+	unasked := func() (string, error) { t.Error("the choice was asked for"); return "", nil }
+	dump := []string{"--dump-config"}
+	for _, tt := range []struct {
+		name   string
+		getenv func(string) string
+		chosen Choice
+		args   []string
+		want   Launch
+		err    error
+	}{
+		{"chosen", noEnv, chose("work"), dump, Launch{Profile: "work", Implied: true}, nil},
+		{"nothing chosen", noEnv, chose(""), dump, Launch{Profile: "default", Implied: true}, nil},
+		{"the environment wins", env("DSH_PROFILE", "mine"), unasked, dump, Launch{Profile: "mine", Implied: true}, nil},
+		{"a name wins", noEnv, unasked, []string{"x", "--dump-config"}, Launch{Profile: "x"}, nil},
+		{"so does --profile", noEnv, unasked, []string{"--profile=x"}, Launch{Profile: "x"}, nil},
+		{"a template never goes to it", noEnv, unasked, []string{"--from-default-profile", "web"}, Launch{Profile: "default", Implied: true, FromDefault: "web"}, nil},
+		{"help needs none", noEnv, unasked, []string{"--help"}, Launch{}, nil},
+		{"nor does the version", noEnv, unasked, []string{"-V"}, Launch{}, nil},
+		{"it cannot be read", noEnv, broken, dump, Launch{}, refuses},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd, err := Parse(tt.args, tt.getenv, tt.chosen)
+			if !errors.Is(err, tt.err) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			got, _ := launchOf(cmd)
+			if diff := cmp.Diff(tt.want, got, same); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	for chosen, want := range map[string]string{"work": `profile "work"`, "": `profile "default"`} {
+		_, err := Parse(nil, noEnv, chose(chosen))
+		usage, ok := errors.AsType[*UsageError](err)
+		if !ok || !strings.HasSuffix(strings.Join(usage.Extra, "\n"), want) {
+			t.Errorf("without a word: %v", err)
+		}
+	}
+	_, err := Parse(nil, noEnv, broken)
+	if usage, ok := errors.AsType[*UsageError](err); !ok || len(usage.Extra) != 1 {
+		t.Errorf("without a word and with a broken choice: %v", err)
+	}
+}
+
 func TestParseOwnOptions(t *testing.T) {
 	d := Global{Installation: "d"}
 	tests := []struct {
@@ -294,7 +349,7 @@ func TestParseOwnCommands(t *testing.T) {
 		}
 		for _, args := range [][]string{{name}, {name, "--profile", "x", "--", "y"}, {name, "-h"}, {name, "--version"}} {
 			got := mustParse(t, noEnv, args...)
-			if diff := cmp.Diff(Command(Own{Args: args, implied: "default"}), got, same); diff != "" {
+			if diff := cmp.Diff(Command(Own{Args: args}), got, same); diff != "" {
 				t.Errorf("Parse(%q) (-want +got):\n%s", args, diff)
 			}
 			withOptions := mustParse(t, noEnv, append([]string{"--json", "--set", "a=1", "--installation=d"}, args...)...).(Own)
@@ -437,7 +492,7 @@ func TestParseErrors(t *testing.T) {
 		{[]string{"--json=true", "x"}, `error: option '--json' takes no value, got "true"`},
 	}
 	for _, tt := range tests {
-		cmd, err := Parse(tt.args, noEnv)
+		cmd, err := parse(tt.args, noEnv)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -471,7 +526,7 @@ func TestParseEveryPairAndTripleOfDumpsIsRefused(t *testing.T) {
 		t.Fatalf("%d combinations", len(combinations))
 	}
 	for _, flags := range combinations {
-		_, err := Parse(append([]string{"x"}, flags...), noEnv)
+		_, err := parse(append([]string{"x"}, flags...), noEnv)
 		if err == nil || !strings.HasSuffix(err.Error(), "are mutually exclusive") {
 			t.Errorf("%q: %v", flags, err)
 		}
@@ -479,7 +534,7 @@ func TestParseEveryPairAndTripleOfDumpsIsRefused(t *testing.T) {
 }
 
 func TestParseDesktopFromEnvironment(t *testing.T) {
-	_, err := Parse([]string{"--dump-config"}, env("DSH_PROFILE", "DeskTop"))
+	_, err := parse([]string{"--dump-config"}, env("DSH_PROFILE", "DeskTop"))
 	if err == nil || !strings.Contains(err.Error(), "Electron") {
 		t.Errorf("error %v", err)
 	}
@@ -514,7 +569,7 @@ func TestParseBareSaysHowToBegin(t *testing.T) {
 		{[]string{"--"}, noEnv, nil},
 	}
 	for _, tt := range tests {
-		_, err := Parse(tt.args, tt.getenv)
+		_, err := parse(tt.args, tt.getenv)
 		usage, ok := errors.AsType[*UsageError](err)
 		if !ok {
 			t.Errorf("Parse(%q): %v", tt.args, err)
@@ -559,7 +614,7 @@ func TestParseDumpSaysWhereOwnOptionsGo(t *testing.T) {
 		{[]string{"--set", "a=1", "web", "--dump-config", "a=1"}, ""},
 	}
 	for _, tt := range tests {
-		_, err := Parse(tt.args, noEnv)
+		_, err := parse(tt.args, noEnv)
 		if err == nil || !strings.HasPrefix(err.Error(), "error: config dumps take no app arguments, got ") {
 			t.Errorf("Parse(%q): error %v", tt.args, err)
 		}
@@ -576,7 +631,7 @@ func TestParseDumpSaysWhereOwnOptionsGo(t *testing.T) {
 }
 
 func TestParseErrorKeepsOwnOptions(t *testing.T) {
-	_, err := Parse([]string{"--json", "--installation=d", "--profile"}, noEnv)
+	_, err := parse([]string{"--json", "--installation=d", "--profile"}, noEnv)
 	usage, ok := errors.AsType[*UsageError](err)
 	if !ok {
 		t.Fatalf("error %v", err)

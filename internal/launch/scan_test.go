@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, joined, profile string) {
 		args := strings.Split(joined, "\x00")
 		before := slices.Clone(args)
-		cmd, err := Parse(args, env("DSH_PROFILE", profile))
+		cmd, err := parse(args, env("DSH_PROFILE", profile))
 		if !slices.Equal(before, args) {
 			t.Errorf("argv was changed to %q", args)
 		}
@@ -87,7 +87,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("command %v and error %v", cmd, err)
 		}
 		if _, line, ok := strings.Cut(fault.Hint(err), "name: dsh "); ok {
-			if cmd, err := Parse(strings.Split(line, " "), env("DSH_PROFILE", profile)); err != nil {
+			if cmd, err := parse(strings.Split(line, " "), env("DSH_PROFILE", profile)); err != nil {
 				t.Errorf("%q: the hint %q is %v, %v", args, line, cmd, err)
 			}
 		}
@@ -165,7 +165,7 @@ func checkInvocation(t *testing.T, own Own, inv Invocation) {
 func BenchmarkParse(b *testing.B) {
 	args := []string{"--installation", "d", "web", "--patch", "a.yml", "--port", "0"}
 	for b.Loop() {
-		if _, err := Parse(args, noEnv); err != nil {
+		if _, err := parse(args, noEnv); err != nil {
 			b.Fatal(err)
 		}
 	}
