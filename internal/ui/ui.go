@@ -32,7 +32,9 @@ type UI struct {
 	errTerminal bool
 	colour      bool // on Err
 	outColour   bool
-	warnings    []string // kept for the JSON document
+	warnings    []string  // kept for the JSON document
+	in          io.Reader // of answers
+	answers     bool      // in is a terminal
 }
 
 // New looks at the streams and the environment once.
