@@ -3,10 +3,13 @@ package profile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"dsh/internal/staging"
 )
 
 // Home is the directory that holds everything dsh keeps for one user. Its
@@ -68,6 +71,51 @@ func UserHome(getenv func(string) string) (string, error) {
 
 // Dir is the home itself, absolute.
 func (h Home) Dir() string { return h.dir }
+
+// Place is where a profile and its state are, for transactions over it.
+func (h Home) Place(name Name) staging.Place {
+	return staging.Place{Dir: h.ProfileDir(name), State: h.StateDir(name), Derived: []string{"node_modules", rootFile}}
+}
+
+// HistoryDir holds the generations of the home's own layer.
+func (h Home) HistoryDir() string { return h.Path("generations") }
+
+// Profiles are the directories that are profiles or could become some, sorted by
+// name. A home without any is no error.
+func (h Home) Profiles() ([]Name, error) { return namesIn(h.ProfilesDir()) }
+
+// States are the names of the profiles, also of removed ones, of which dsh
+// remembers something.
+func (h Home) States() ([]Name, error) { return namesIn(h.Path("state")) }
+
+// namesIn are the directories in dir, and links to some, that can be called
+// profiles. Names of temporary files are not among them.
+func namesIn(dir string) ([]Name, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for profiles: %w", err)
+	}
+	var names []Name
+	for _, entry := range entries {
+		name, err := ParseName(entry.Name())
+		if err != nil || strings.HasPrefix(name.text, ".dsh-tmp-") {
+			continue
+		}
+		if entry.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(filepath.Join(dir, entry.Name()))
+			if err != nil || !info.IsDir() {
+				continue
+			}
+		} else if !entry.IsDir() {
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
 
 // Path is a place under the home, as dshHomePath gives it to configuration.
 func (h Home) Path(elem ...string) string {

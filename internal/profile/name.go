@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -118,9 +119,9 @@ func isIgnorable(r rune) bool {
 }
 
 // quote puts name in double quotes as it is, the way the reference's messages
-// do; one with characters that a terminal acts on is escaped.
+// do; one with characters that a terminal acts on, or without meaning, is escaped.
 func quote(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(name)
 	}
 	return `"` + name + `"`

@@ -20,6 +20,17 @@ type Profile struct {
 	Manifest *Manifest
 	Created  bool     // opening it made it
 	Warnings []string // what opening could not do and did without
+
+	where func(string) string // see Where; nil is identity
+}
+
+// Where is the place at which a file of the profile can be read, which is
+// another than path while a transaction makes the profile.
+func (p *Profile) Where(path string) string {
+	if p.where == nil {
+		return path
+	}
+	return p.where(path)
 }
 
 // PatchPath is the user's own layer. It may not exist.
@@ -75,6 +86,19 @@ func Read(home Home, name Name) (*Profile, error) {
 	return open(home, name, false, writes{})
 }
 
+// ReadFrom is [Read], but a file of the profile is read at the place that where
+// gives for its path. Profile.Dir stays the profile's own.
+func ReadFrom(where func(path string) string, home Home, name Name) (*Profile, error) {
+	return openAt(where, home, name, false, writes{})
+}
+
+// ForName is the template that a profile called name is made from where none is
+// named: that of its name, else the base bundle alone.
+func ForName(name Name) Template {
+	tmpl, _ := templateFor(name, true)
+	return tmpl
+}
+
 // OpenForReading opens a profile for dumps and starts. One with the name of a
 // template is made from it when it is missing; any other that is missing is a
 // [MissingError]. It works in a home that cannot be written: what
@@ -120,16 +144,21 @@ var onDisk = writes{
 }
 
 func open(home Home, name Name, makeAny bool, w writes) (*Profile, error) {
-	p := &Profile{Name: name, Dir: home.ProfileDir(name)}
+	return openAt(nil, home, name, makeAny, w)
+}
+
+// openAt opens a profile whose files are where the function says.
+func openAt(where func(string) string, home Home, name Name, makeAny bool, w writes) (*Profile, error) {
+	p := &Profile{Name: name, Dir: home.ProfileDir(name), where: where}
 	path := filepath.Join(p.Dir, manifestFile)
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(p.Where(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		tmpl, ok := templateFor(name, makeAny)
 		if !ok || w.init == nil {
 			return nil, missing(name, p.Dir)
 		}
 		if p.Created, err = w.init(home, name, tmpl); err == nil {
-			text, err = os.ReadFile(path) // another process may have been faster
+			text, err = os.ReadFile(p.Where(path)) // another process may have been faster
 		} else if err = w.failed(err); err == nil {
 			text = tmpl.manifest(name)
 		} else {

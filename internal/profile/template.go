@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"dsh/internal/fault"
@@ -50,6 +51,9 @@ func LookupTemplate(name string) (Template, error) {
 // BaseTemplate is what a custom profile starts from where no template is
 // named: the base bundle alone.
 func BaseTemplate() Template { return Template{bundles: []string{BaseBundle}} }
+
+// TemplateOf is a template with a bundle list of the user's.
+func TemplateOf(bundles []string) Template { return Template{bundles: slices.Clone(bundles)} }
 
 // Bundles is the bundle list in order.
 func (t Template) Bundles() []string { return append([]string(nil), t.bundles...) }

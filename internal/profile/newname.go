@@ -1,0 +1,125 @@
+package profile
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"dsh/internal/fault"
+)
+
+// longestNewName is in bytes. Every filesystem takes names of 255 bytes or of
+// 255 characters, and what stands beside a profile has a longer name than it.
+const longestNewName = 200
+
+// ParseNewName is [ParseName] for a profile that is to be made. It refuses as
+// well what another system could not hold, what would be taken for an option,
+// for a file of dsh's own or for the desktop application's profile, and what
+// some filesystem takes for the same name as one of existing or as a shipped
+// one. The exact name of a shipped profile is accepted; see [CheckShipped].
+// An existing profile is a [*TakenError].
+func ParseNewName(s string, existing []Name) (Name, error) {
+	name, err := ParseName(s)
+	if err != nil {
+		return Name{}, err
+	}
+	if reason := unfit(s); reason != "" {
+		return Name{}, fault.Errorf(fault.Other, "a new profile cannot be called %s: %s", quote(s), reason)
+	}
+	for _, other := range existing {
+		if sameName(s, other.text) {
+			return Name{}, &TakenError{Name: name, By: other}
+		}
+	}
+	if variant, ok := ShippedVariant(name); ok && variant != s {
+		return Name{}, fault.Errorf(fault.Other, "a new profile cannot be called %s: some systems take that for the shipped profile %s", quote(s), quote(variant))
+	}
+	return name, nil
+}
+
+// TakenError is a name that a new profile cannot have because By is there.
+type TakenError struct{ Name, By Name }
+
+func (e *TakenError) Error() string {
+	if e.Name == e.By {
+		return fmt.Sprintf("profile %s exists already", quote(e.Name.text))
+	}
+	return fmt.Sprintf("a new profile cannot be called %s: some systems take that for the existing profile %s", quote(e.Name.text), quote(e.By.text))
+}
+
+// Class is Other.
+func (e *TakenError) Class() fault.Class { return fault.Other }
+
+// CheckShipped refuses the exact name of a shipped profile for a profile that
+// does not start from that one's bundles: a start of the name promises them.
+func CheckShipped(name Name, bundles []string) error {
+	tmpl, err := LookupTemplate(name.text)
+	if err != nil {
+		return nil
+	}
+	rest := bundles
+	for _, want := range tmpl.bundles {
+		for len(rest) > 0 && rest[0] != want {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 {
+			return fault.Errorf(fault.Other, "profile %s is shipped with the bundle %s, which this one does not have; choose another name", quote(name.text), want)
+		}
+		rest = rest[1:]
+	}
+	return nil
+}
+
+// sameName says whether some filesystem takes two names for one.
+func sameName(a, b string) bool {
+	return a == b || strings.TrimRight(fold(a), ". ") == strings.TrimRight(fold(b), ". ")
+}
+
+// unfit says why a name that [ParseName] accepts is not fit for a new profile;
+// "" if it is.
+func unfit(s string) string {
+	switch {
+	case !utf8.ValidString(s):
+		return "it is not UTF-8"
+	case len(s) > longestNewName:
+		return fmt.Sprintf("it has %d bytes, and more than %d do not fit everywhere", len(s), longestNewName)
+	case s[0] == '-':
+		return "it would be read as an option"
+	case strings.HasPrefix(s, ".dsh-tmp-") || s == ".patches.lock":
+		return "dsh has files of that name"
+	case s[len(s)-1] == '.':
+		return "Windows drops the dot at its end"
+	}
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune(`<>:"|?*`, r):
+			return fmt.Sprintf("Windows takes no %q in a name", r)
+		case unicode.IsControl(r):
+			return fmt.Sprintf("it holds the control character %U", r)
+		case !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Zs, unicode.Cf):
+			return fmt.Sprintf("not every system takes the character %U", r)
+		}
+	}
+	last, _ := utf8.DecodeLastRuneInString(s)
+	folded := fold(s)
+	switch {
+	case unicode.IsSpace(last):
+		return "Windows drops the space at its end"
+	case strings.TrimSpace(folded) == "":
+		return "it holds nothing that can be seen"
+	case folded == "node_modules" || folded == "." || folded == "..":
+		return "some systems take it for " + folded
+	case folded == desktop:
+		return "that profile is managed exclusively by the Electron application"
+	}
+	if device := reserved.FindString(folded); device != "" {
+		return fmt.Sprintf("%s is a device on Windows", strings.ToUpper(strings.TrimRight(device, " .")))
+	}
+	return ""
+}
+
+// reserved are the names that Windows keeps for devices, whatever follows a dot
+// behind them. Folding has made digits of superscripts.
+var reserved = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$|clock\$) *(\.|$)`)
