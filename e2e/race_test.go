@@ -97,7 +97,7 @@ func (u user) profile(t testing.TB, name string) map[string]string {
 // their state.
 func (u user) noLitter(t testing.TB, what string) {
 	t.Helper()
-	for _, pattern := range []string{"profiles/.*", "state/*/journal*", "state/*/.dsh-tmp-*", "state/*/*/.dsh-tmp-*"} {
+	for _, pattern := range []string{"profiles/.*", "state/*/journal*", "state/*/.dsh-tmp-*", "state/*/generations/.dsh-tmp-*"} {
 		left, err := filepath.Glob(filepath.Join(u.home, pattern))
 		if err != nil || len(left) > 0 {
 			t.Errorf("%s: left behind: %v %v", what, left, err)
