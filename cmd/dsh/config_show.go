@@ -490,6 +490,11 @@ func (c *configRun) printDiff(w io.Writer, d *action.ConfigDiff) {
 		fmt.Fprintln(w, "no differences")
 		return
 	}
+	printRowsApart(w, d)
+}
+
+// printRowsApart prints the bundles and rows that differ.
+func printRowsApart(w io.Writer, d *action.ConfigDiff) {
 	var bundles []string
 	for _, name := range d.Bundles.Added {
 		bundles = append(bundles, "+ "+name)

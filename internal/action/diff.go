@@ -94,7 +94,6 @@ func (s DiffSide) String() string {
 // Diff composes two profiles and compares the rows. Rows are matched by id, in
 // the same group; the order of rows means nothing.
 func Diff(ctx context.Context, env Env, a, b DiffSide, showSecrets bool) (*ConfigDiff, error) {
-	d := &ConfigDiff{A: a.String(), B: b.String(), Added: []DiffRow{}, Removed: []DiffRow{}, Changed: []RowChange{}}
 	left, err := a.compose(ctx, env)
 	if err != nil {
 		return nil, fmt.Errorf("composing %s: %w", a, err)
@@ -103,6 +102,12 @@ func Diff(ctx context.Context, env Env, a, b DiffSide, showSecrets bool) (*Confi
 	if err != nil {
 		return nil, fmt.Errorf("composing %s: %w", b, err)
 	}
+	return diffComposed(a.String(), b.String(), left, right, showSecrets), nil
+}
+
+// diffComposed compares what two profiles compose to.
+func diffComposed(a, b string, left, right *Composed, showSecrets bool) *ConfigDiff {
+	d := &ConfigDiff{A: a, B: b, Added: []DiffRow{}, Removed: []DiffRow{}, Changed: []RowChange{}}
 	for _, text := range slices.Concat(left.Warnings, left.Notices, right.Warnings, right.Notices) {
 		if !slices.Contains(d.Warnings, text) {
 			d.Warnings = append(d.Warnings, text)
@@ -112,7 +117,7 @@ func Diff(ctx context.Context, env Env, a, b DiffSide, showSecrets bool) (*Confi
 	w := differ{ConfigDiff: d, shown: shown{showSecrets}, left: newHistory(left.Tree), right: newHistory(right.Tree)}
 	w.rows(left.Tree.Rows, right.Tree.Rows, nil)
 	d.Differ = len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.Bundles.Added)+len(d.Bundles.Removed) > 0 || d.Bundles.Reordered
-	return d, nil
+	return d
 }
 
 func (s DiffSide) compose(ctx context.Context, env Env) (*Composed, error) {

@@ -279,3 +279,28 @@ func (m *Manifest) indentUnit() string {
 	}
 	return "  "
 }
+
+// PackageName is the name of the package that the manifest makes of the
+// profile, "" where it has none.
+func (m *Manifest) PackageName() string {
+	value, _ := find(m.root, "name")
+	if value.Value == nil || value.Value.Kind() != '"' {
+		return ""
+	}
+	return literal(value)
+}
+
+// Rename gives a package that has the name which a new profile called from
+// gets the one for to, and reports whether it had that name. Any other name is
+// the user's and stays.
+func (m *Manifest) Rename(from, to Name) bool {
+	if m.PackageName() != packageName(from) {
+		return false
+	}
+	value, _ := find(m.root, "name")
+	m.replace(value, string(hujson.String(packageName(to))))
+	return true
+}
+
+// packageName is the name in the manifest of a fresh profile.
+func packageName(name Name) string { return "dsh-profile-" + name.text }

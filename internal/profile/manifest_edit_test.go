@@ -403,3 +403,26 @@ func checkEdits(t *testing.T, text, name, spec string) {
 		unchanged()
 	}
 }
+
+func TestRename(t *testing.T) {
+	for _, test := range []struct {
+		text, want string
+		renamed    bool
+	}{
+		{`{ "a": 1, "name" : "dsh-profile-x", "b":2}`, `{ "a": 1, "name" : "dsh-profile-y z", "b":2}`, true},
+		{`{"name": "dsh-profile-x", "name": "mine"}`, `{"name": "dsh-profile-x", "name": "mine"}`, false},
+		{`{"name": "mine", "name": "dsh-profile-x"}`, `{"name": "mine", "name": "dsh-profile-y z"}`, true},
+		{`{"name": "dsh-profile-xx"}`, `{"name": "dsh-profile-xx"}`, false},
+		{`{"name": null}`, `{"name": null}`, false},
+		{`{"name": 1}`, `{"name": 1}`, false},
+		{`{}`, `{}`, false},
+	} {
+		m, err := ParseManifest("package.json", []byte(test.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Rename(Name{"x"}, Name{"y z"}); got != test.renamed || string(m.Bytes()) != test.want {
+			t.Errorf("%s: %v, %s", test.text, got, m.Bytes())
+		}
+	}
+}

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -84,7 +83,7 @@ func (t Template) manifest(name Name) []byte {
 		Dependencies struct{}   `json:"dependencies"`
 		Dsh          dshSection `json:"dsh"`
 	}{
-		Name:    fmt.Sprintf("dsh-profile-%s", name),
+		Name:    packageName(name),
 		Private: true,
 		Dsh:     dshSection{profileSection{Bundles: t.Bundles(), PatchReload: t.reload.String()}},
 	}, "  ")
