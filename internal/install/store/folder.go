@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/binary"
 	"errors"
@@ -135,8 +136,8 @@ func (c *folderCopy) file(name string) error {
 	if err != nil {
 		return err
 	}
-	content := sha512.New()
-	size, err := io.Copy(io.MultiWriter(out, content), &limitReader{r: in, left: c.left, what: "folder"})
+	content, short := sha512.New(), sha256.New()
+	size, err := io.Copy(io.MultiWriter(out, content, short), &limitReader{r: in, left: c.left, what: "folder"})
 	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("copy %s: %w", name, err)
 	}
@@ -151,6 +152,6 @@ func (c *folderCopy) file(name string) error {
 	}
 	c.sum.Write(head)
 	c.sum.Write(content.Sum(nil))
-	c.files = append(c.files, File{Path: name, Size: size, Executable: executable})
+	c.files = append(c.files, File{Path: name, Size: size, Executable: executable, Hash: Hash(short.Sum(nil))})
 	return nil
 }

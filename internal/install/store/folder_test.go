@@ -17,11 +17,11 @@ import (
 func TestProgramsOfAFolder(t *testing.T) {
 	s := Open(filepath.Join(t.TempDir(), "store"))
 	for bin, want := range map[string][]File{
-		`{"x": "./bin/x.js", "..": "a.js"}`:   {{"a.js", 1, false}, {"bin/x.js", 1, true}},
-		`"bin/../a.js"`:                       {{"a.js", 1, true}, {"bin/x.js", 1, false}},
-		`["bin\\x.js"]`:                       {{"a.js", 1, false}, {"bin/x.js", 1, true}},
-		`{}, "Bin": "a.js"`:                   {{"a.js", 1, false}, {"bin/x.js", 1, false}},
-		`{"x": "../../a.js", "y": "nothing"}`: {{"a.js", 1, true}, {"bin/x.js", 1, false}},
+		`{"x": "./bin/x.js", "..": "a.js"}`:   {file("a.js", "a", false), file("bin/x.js", "x", true)},
+		`"bin/../a.js"`:                       {file("a.js", "a", true), file("bin/x.js", "x", false)},
+		`["bin\\x.js"]`:                       {file("a.js", "a", false), file("bin/x.js", "x", true)},
+		`{}, "Bin": "a.js"`:                   {file("a.js", "a", false), file("bin/x.js", "x", false)},
+		`{"x": "../../a.js", "y": "nothing"}`: {file("a.js", "a", true), file("bin/x.js", "x", false)},
 	} {
 		dir := t.TempDir()
 		err := errors.Join(

@@ -17,9 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
-	"dsh/internal/fault"
 	"dsh/internal/staging"
 )
 
@@ -28,15 +26,18 @@ import (
 // An entry is <dir>/<first two hex digits>/<the rest>/ with the content in
 // files/ and its listing in index. Both are made in a temporary directory,
 // the index last, and appear with one rename, so that an entry with an index
-// is whole.
+// is whole as long as the machine runs. Nothing is synced: what is left of it
+// after a power loss the hashes in the index tell, see [Entry.Sound].
 //
-// A store is closed after use. It is safe for several goroutines, and for
-// several processes at once.
+// A store is closed after use, and nothing is pruned before. It is safe for
+// several goroutines, and for several processes at once.
 type Store struct {
 	dir  string
+	boot string // of the machine; "" when that cannot be told
 	temp func() (temp, error)
 	next atomic.Int64 // numbers the contents that are being made
 	made atomic.Bool  // temp was called
+	use  use
 }
 
 // temp is the directory in which the contents of one process are made.
@@ -47,9 +48,12 @@ type temp struct {
 
 // Open names the store; the directory is made when the first entry is.
 func Open(dir string) *Store {
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, boot: staging.BootID()}
 	s.temp = sync.OnceValues(func() (temp, error) {
 		s.made.Store(true)
+		if err := s.use.begin(dir); err != nil {
+			return temp{}, err
+		}
 		dir, remove, err := staging.TempDir(dir)
 		if err != nil {
 			return temp{}, fmt.Errorf("open the package store: %w", err)
@@ -59,16 +63,17 @@ func Open(dir string) *Store {
 	return s
 }
 
-// Close takes the temporary directory away, if there is one.
+// Close takes the temporary directory away, if there is one, and lets others
+// prune.
 func (s *Store) Close() error {
 	if !s.made.Load() {
-		return nil
+		return s.use.end()
 	}
 	t, err := s.temp()
 	if err != nil {
-		return nil // it was never made
+		return s.use.end() // it was never made
 	}
-	return t.remove()
+	return errors.Join(t.remove(), s.use.end())
 }
 
 // TempDir is a new empty directory for a download, which goes with the store's
@@ -86,9 +91,8 @@ func (s *Store) TempDir() (string, error) {
 func (s *Store) Dir() string { return s.dir }
 
 const (
-	filesDir    = "files"
-	indexName   = "index"
-	indexHeader = "dsh-index 1"
+	filesDir  = "files"
+	indexName = "index"
 )
 
 // File is one file of an entry.
@@ -96,6 +100,7 @@ type File struct {
 	Path       string // slash-separated, relative to the package's root
 	Size       int64
 	Executable bool
+	Hash       Hash
 }
 
 // Entry is one package content that the store holds.
@@ -103,6 +108,8 @@ type Entry struct {
 	Integrity Integrity
 	Files     []File // sorted by path
 	dir       string
+	boot      string // of the machine when the entry was made
+	now       string // the boot that the machine is in
 }
 
 func (s *Store) entryDir(id Integrity) string {
@@ -116,22 +123,27 @@ func (s *Store) Get(id Integrity) (Entry, bool) {
 	if id.IsZero() {
 		return Entry{}, false
 	}
+	s.use.look(s.dir)
+	return s.read(id)
+}
+
+func (s *Store) read(id Integrity) (Entry, bool) {
 	dir := s.entryDir(id)
 	data, err := os.ReadFile(filepath.Join(dir, indexName))
 	if err != nil {
 		return Entry{}, false
 	}
-	files, err := parseIndex(string(data))
+	index, err := parseIndex(string(data))
 	if err != nil {
 		return Entry{}, false // an index that does not read counts as absent, and is made anew
 	}
-	return Entry{Integrity: id, Files: files, dir: dir}, true
+	return Entry{Integrity: id, Files: index.files, dir: dir, boot: index.boot, now: s.boot}, true
 }
 
-// publish gives a finished content its place. An intact entry that stands there
+// publish gives a finished content its place. A whole entry that stands there
 // already is the same content and wins.
 func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
-	if err := os.WriteFile(filepath.Join(tmp, indexName), formatIndex(files), 0o444); err != nil {
+	if err := os.WriteFile(filepath.Join(tmp, indexName), index{s.boot, files}.format(), 0o444); err != nil {
 		return Entry{}, err
 	}
 	final := s.entryDir(id)
@@ -142,9 +154,9 @@ func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
 	for attempt := 0; ; attempt++ {
 		err := staging.OS.RenameNew(tmp, final)
 		if err == nil {
-			return Entry{Integrity: id, Files: files, dir: final}, nil
+			return Entry{Integrity: id, Files: files, dir: final, boot: s.boot, now: s.boot}, nil
 		}
-		if entry, ok := s.Get(id); ok && entry.Intact() {
+		if entry, ok := s.read(id); ok && entry.Check() == nil {
 			return entry, nil // what was made here goes with Close
 		}
 		// What stood in the way may be gone by now: somebody else has dropped it.
@@ -162,7 +174,7 @@ func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
 const lockName = ".lock"
 
 // Drop takes out of the store what stands at the place of an entry and is not
-// intact. What another process has mended meanwhile stays.
+// whole. What another process has mended meanwhile stays.
 func (s *Store) Drop(id Integrity) (err error) {
 	aside, err := s.TempDir() // goes with Close
 	if err != nil {
@@ -174,7 +186,7 @@ func (s *Store) Drop(id Integrity) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	if entry, ok := s.Get(id); ok && entry.Intact() {
+	if entry, ok := s.read(id); ok && entry.Check() == nil {
 		return nil
 	}
 	err = staging.OS.Rename(s.entryDir(id), filepath.Join(aside, "damaged"))
@@ -228,46 +240,15 @@ func (e Entry) path(name string) string {
 	return filepath.Join(e.dir, filesDir, filepath.FromSlash(name))
 }
 
-// DamagedError says that an entry has lost a file, or that one has changed.
-// Dropping the entry and adding its content again mends it.
-type DamagedError struct {
-	Integrity Integrity
-	File      string // path in the package
-}
-
-func (e *DamagedError) Error() string {
-	return fmt.Sprintf("the package store holds a damaged %s of %s", e.File, e.Integrity)
-}
-
-// Class implements fault.Classed.
-func (e *DamagedError) Class() fault.Class { return fault.Environment }
-
-// check is a [*DamagedError] where a file has not the size that it was unpacked
-// with. Profiles hold hard links to these files, so that an edit in a profile,
-// which read-only permissions do not stop root from, damages the entry for all.
-func (e Entry) check(f File) error {
-	info, err := os.Lstat(e.path(f.Path))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return err
-	}
-	if err != nil || info.Size() != f.Size || !info.Mode().IsRegular() {
-		return &DamagedError{e.Integrity, f.Path}
-	}
-	return nil
-}
-
-// Intact reports whether every file of the entry has the size that it was
-// unpacked with.
-func (e Entry) Intact() bool {
-	return e.dir != "" && !slices.ContainsFunc(e.Files, func(f File) bool { return e.check(f) != nil })
-}
+// errNoEntry is the use of a zero Entry.
+var errNoEntry = errors.New("the package is not in the store")
 
 // Link makes the directory dst, whose parent exists, with the entry's files
 // in it: hard links where the filesystem can, copies elsewhere. A file that is
 // not as it was unpacked is a [*DamagedError].
 func (e Entry) Link(dst string) error {
 	if e.dir == "" {
-		return errors.New("the package is not in the store")
+		return errNoEntry
 	}
 	if err := os.Mkdir(dst, 0o755); err != nil {
 		return err
@@ -299,43 +280,4 @@ func cutLast(p string) (dir, base string, ok bool) {
 		return "", p, false
 	}
 	return p[:i], p[i+1:], true
-}
-
-// formatIndex writes one line a file: "x" for executable ones, "-" for the
-// others, the size, the path. Paths hold no control characters; unpacking and
-// copying refuse them.
-func formatIndex(files []File) []byte {
-	out := []byte(indexHeader + "\n")
-	for _, f := range files {
-		kind := byte('-')
-		if f.Executable {
-			kind = 'x'
-		}
-		out = append(out, kind, ' ')
-		out = strconv.AppendInt(out, f.Size, 10)
-		out = append(out, ' ')
-		out = append(out, f.Path...)
-		out = append(out, '\n')
-	}
-	return out
-}
-
-func parseIndex(text string) ([]File, error) {
-	body, ok := strings.CutPrefix(text, indexHeader+"\n")
-	if !ok {
-		return nil, errors.New("unknown index format")
-	}
-	files := make([]File, 0, strings.Count(body, "\n"))
-	for body != "" {
-		line, rest, ended := strings.Cut(body, "\n")
-		kind, sized, ok1 := strings.Cut(line, " ")
-		size, name, ok2 := strings.Cut(sized, " ")
-		n, err := strconv.ParseInt(size, 10, 64)
-		if !ended || !ok1 || !ok2 || err != nil || n < 0 || (kind != "x" && kind != "-") || !fs.ValidPath(name) || name == "." {
-			return nil, fmt.Errorf("bad index line %q", line)
-		}
-		files = append(files, File{Path: name, Size: n, Executable: kind == "x"})
-		body = rest
-	}
-	return files, nil
 }

@@ -3,9 +3,11 @@ package store
 import (
 	"archive/tar"
 	"context"
+	"crypto/sha256"
 	"crypto/sha512"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -90,7 +92,7 @@ func unpack(ctx context.Context, archive io.Reader, root *os.Root) ([]File, erro
 	if err := zr.Reset(archive); err != nil {
 		return nil, fault.Errorf(fault.Package, "read archive: not a gzip file: %w", err)
 	}
-	u := unpacker{root: root, names: map[string]string{}, dirs: map[string]bool{}}
+	u := unpacker{root: root, sum: sha256.New(), names: map[string]string{}, dirs: map[string]bool{}}
 	tr := tar.NewReader(&limitReader{r: zr, left: maxUnpacked, what: "unpacked archive"})
 	for {
 		if err := ctx.Err(); err != nil {
@@ -126,6 +128,7 @@ func archiveError(err error) error {
 // unpacker writes the entries of one archive.
 type unpacker struct {
 	root  *os.Root
+	sum   hash.Hash // of the file that is being unpacked
 	files []File
 	size  int64
 	names map[string]string // case-folded path -> path as the archive has it
@@ -173,7 +176,8 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("unpack %s: %w", name, err)
 	}
-	size, err := io.Copy(f, content)
+	u.sum.Reset()
+	size, err := io.Copy(io.MultiWriter(f, u.sum), content)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
@@ -184,7 +188,7 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 		}
 		return archiveError(err)
 	}
-	u.files = append(u.files, File{Path: name, Size: size, Executable: executable})
+	u.files = append(u.files, File{Path: name, Size: size, Executable: executable, Hash: Hash(u.sum.Sum(nil))})
 	return nil
 }
 

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"dsh/internal/fault"
+	"dsh/internal/staging"
+)
+
+// DamagedError says that an entry has lost a file, or that one has changed.
+// Dropping the entry and adding its content again mends it.
+type DamagedError struct {
+	Integrity Integrity
+	File      string // path in the package
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the package store holds a damaged %s of %s", e.File, e.Integrity)
+}
+
+// Class implements fault.Classed.
+func (e *DamagedError) Class() fault.Class { return fault.Environment }
+
+// check is a [*DamagedError] where a file has not the size that it was unpacked
+// with. Profiles hold hard links to these files, so that an edit in a profile,
+// which read-only permissions do not stop root from, damages the entry for all.
+func (e Entry) check(f File) error {
+	_, ok, err := look(e.path(f.Path), f)
+	if err == nil && !ok {
+		err = &DamagedError{e.Integrity, f.Path}
+	}
+	return err
+}
+
+// look reports whether a file is there in the size that it should have.
+func look(path string, f File) (info fs.FileInfo, ok bool, err error) {
+	info, err = os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return info, info.Mode().IsRegular() && info.Size() == f.Size, nil
+}
+
+// holds reports whether a file that has the right size has the right content.
+// One whose hash is not known passes.
+func (f File) holds(path string) (bool, error) {
+	if f.Hash == (Hash{}) {
+		return true, nil
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, in); err != nil {
+		if errors.Is(err, syscall.EIO) {
+			return false, nil // the disk has lost it
+		}
+		return false, err
+	}
+	return Hash(sum.Sum(nil)) == f.Hash, nil
+}
+
+// Intact reports whether every file of the entry has the size that it was
+// unpacked with.
+func (e Entry) Intact() bool {
+	return e.dir != "" && !slices.ContainsFunc(e.Files, func(f File) bool { return e.check(f) != nil })
+}
+
+// Check reads every file of the entry. One that is not as it was unpacked is a
+// [*DamagedError]; of entries that earlier versions made only the sizes are
+// known.
+func (e Entry) Check() error {
+	if e.dir == "" {
+		return errNoEntry
+	}
+	for _, f := range e.Files {
+		if err := e.check(f); err != nil {
+			return err
+		}
+		switch same, err := f.holds(e.path(f.Path)); {
+		case err != nil:
+			return err
+		case !same:
+			return &DamagedError{e.Integrity, f.Path}
+		}
+	}
+	return nil
+}
+
+// checkedName is the file that says of an entry that its content was read, and
+// found whole, in a later boot than the one it was made in.
+const checkedName = "checked"
+
+// Sound reports whether the entry may be used. The sizes of its files have to
+// be right, and since nothing of an entry is synced when it is made, so have
+// their contents be after the next start of the machine. They are read once.
+func (e Entry) Sound() bool {
+	if e.boot != "" && e.boot == e.now {
+		return e.Intact()
+	}
+	mark := filepath.Join(e.dir, checkedName)
+	if _, err := os.Lstat(mark); err == nil && e.dir != "" {
+		return e.Intact()
+	}
+	if e.Check() != nil {
+		return false
+	}
+	if e.now != "" {
+		// Without the mark it is read again.
+		if f, err := staging.OS.Create(mark, 0o444); err == nil {
+			_ = f.Close()
+		}
+	}
+	return true
+}
+
+// Stands reports whether a directory holds every file of the entry as it was
+// unpacked. checked says that Check has just passed, so that what is one file
+// with the entry's need not be read again. What else is in the directory does
+// not count.
+func (e Entry) Stands(dir string, checked bool) (bool, error) {
+	if e.dir == "" {
+		return false, errNoEntry
+	}
+	for _, f := range e.Files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		info, ok, err := look(path, f)
+		if err != nil || !ok {
+			return false, err
+		}
+		if checked {
+			if own, err := os.Lstat(e.path(f.Path)); err == nil && os.SameFile(own, info) {
+				continue
+			}
+		}
+		if same, err := f.holds(path); err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
