@@ -44,7 +44,7 @@ func (s *sources) fetched(ctx context.Context, spec Spec) (Fetched, error) {
 		return Fetched{}, err
 	}
 	entry, ok := s.job.Store.Get(pkg.Integrity)
-	if ok && !entry.Intact() {
+	if ok && !entry.Sound() {
 		if err := s.job.Store.Drop(pkg.Integrity); err != nil {
 			return Fetched{}, err
 		}

@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,14 @@ type Events struct {
 // Job is one change to the packages of one profile. Everything it does goes
 // into the transaction; nothing is changed before the caller commits.
 type Job struct {
-	Profile  string // its name, for hints
-	Dir      string // its directory
+	Profile string // its name, for hints
+	Dir     string // where it stands, or will
+	// Files is where its files are read, which is elsewhere while a transaction
+	// makes the profile; "" is Dir.
+	Files string
+	// Manifest is what the job changes a copy of, brought up to date where it is
+	// not what the file in Files says; nil is that file.
+	Manifest *profile.Manifest
 	Tx       *staging.Tx
 	Store    *store.Store
 	Registry *registry.Client
@@ -46,7 +53,10 @@ type Job struct {
 	// CheckLayer says what is wrong with the layer that the package in dir
 	// declares, before it becomes a layer of the profile.
 	CheckLayer func(name, dir string) error
-	Events     Events
+	// Check holds all content against its hashes, in node_modules and in the
+	// store, and makes anew what is damaged.
+	Check  bool
+	Events Events
 
 	manifest *profile.Manifest // as the job edits it
 	before   *profile.Manifest // as it was
@@ -215,24 +225,30 @@ func (j *Job) Install(ctx context.Context, opts InstallOptions) (*Result, error)
 	if opts.Force && !j.present.absent {
 		j.present = present{foreign: "an earlier install"}
 	}
+	j.Check = j.Check || opts.Force
 	find, ctx, done := j.sources(ctx)
 	defer done()
-	if err := j.linksLead(); err != nil {
+	if err := j.linksLead(j.dependencyNames()); err != nil {
 		return nil, err
 	}
 	return j.settle(ctx, find, change{frozen: opts.Frozen})
 }
 
-// linksLead finds a linked folder that is not there any more.
-func (j *Job) linksLead() error {
-	for _, w := range j.wishes() {
-		spec, err := ParseDependency(w.Name, w.Wanted, j.Dir)
+// linksLead finds a dependency that is a link to a folder that is not there any
+// more.
+func (j *Job) linksLead(names []string) error {
+	for _, name := range names {
+		wanted, _, _ := j.manifest.Dependency(name)
+		spec, err := ParseDependency(name, wanted, j.Dir)
 		if err != nil || spec.Kind != Link {
 			continue
 		}
 		if _, err := os.Stat(spec.Place); errors.Is(err, fs.ErrNotExist) {
-			return fault.WithHint(fault.Errorf(fault.Package, "%s links to %s, and there is no such folder", w.Name, spec.Place),
-				"%s takes it out; adding the folder where it is now links it again", j.command("remove", w.Name))
+			err := fault.Errorf(fault.Package, "%s links to %s, and there is no such folder", name, spec.Place)
+			if j.depended(name) {
+				err = fault.WithHint(err, "%s takes it out; adding the folder where it is now links it again", j.command("remove", name))
+			}
+			return err
 		}
 	}
 	return nil
@@ -309,33 +325,56 @@ func (j *Job) raise(ctx context.Context, find *sources, name string, latest bool
 
 // begin reads what the profile has now.
 func (j *Job) begin() error {
-	real, err := filepath.EvalSymlinks(j.Dir)
-	if err != nil {
+	if err := j.locate(); err != nil {
 		return err
 	}
-	j.Dir, j.pinned = real, map[string]*Package{}
-	file := filepath.Join(j.Dir, LockName)
-	j.lockText, err = os.ReadFile(file)
+	text, err := os.ReadFile(filepath.Join(j.Files, LockName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		j.locked = nil
 	case err != nil:
 		return fmt.Errorf("read lockfile: %w", err)
 	default:
-		if j.locked, err = ParseLock(file, j.lockText); err != nil {
+		file := filepath.Join(j.Dir, LockName)
+		if j.locked, err = ParseLock(file, text); err != nil {
 			return fault.WithHint(err, "%s && %s resolves the dependencies anew", fault.ShellWords("rm", file), j.command("install"))
 		}
+		j.lockText = text
 	}
-	if err := j.Tx.Expect(LockName, j.lockText); err != nil {
+	if j.before, err = j.readManifest(); err != nil {
 		return err
 	}
-	if j.manifest, err = j.readManifest(); err != nil {
+	start := cmp.Or(j.Manifest, j.before)
+	if j.manifest, err = profile.ParseManifest(j.before.Path(), start.Bytes()); err != nil {
 		return err
 	}
-	if j.before, err = profile.ParseManifest(j.manifest.Path(), j.manifest.Bytes()); err != nil {
+	if j.Tx.Creating() {
+		return nil // nobody else can write there
+	}
+	return errors.Join(j.Tx.Expect(LockName, j.lockText), j.Tx.Expect("package.json", j.before.Bytes()))
+}
+
+// locate finds the real directories and looks at what stands in node_modules.
+func (j *Job) locate() error {
+	if j.Files == "" {
+		j.Files = j.Dir
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(j.Dir))
+	if err != nil {
 		return err
 	}
-	j.present, err = readPresent(j.Dir)
+	files, err := filepath.EvalSymlinks(j.Files)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(j.Dir)
+	if errors.Is(err, fs.ErrNotExist) && j.Files != j.Dir {
+		real, err = filepath.Join(parent, filepath.Base(j.Dir)), nil
+	}
+	if err != nil {
+		return err
+	}
+	j.Dir, j.Files, j.pinned = real, files, map[string]*Package{}
+	j.present, err = readPresent(j.Files)
 	return err
 }
 
@@ -345,15 +384,11 @@ func (j *Job) command(words ...string) string {
 }
 
 func (j *Job) readManifest() (*profile.Manifest, error) {
-	file := filepath.Join(j.Dir, "package.json")
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(filepath.Join(j.Files, "package.json"))
 	if err != nil {
 		return nil, fmt.Errorf("failed to read profile manifest: %w", err)
 	}
-	if err := j.Tx.Expect("package.json", text); err != nil {
-		return nil, err
-	}
-	return profile.ParseManifest(file, text)
+	return profile.ParseManifest(filepath.Join(j.Dir, "package.json"), text)
 }
 
 var dependencyKinds = []profile.DependencyKind{profile.Dependencies, profile.DevDependencies, profile.OptionalDependencies}
@@ -384,25 +419,14 @@ type change struct {
 	fresh    func(name string) bool // whose locked version is not kept; nil keeps all
 	activate bool                   // make touched bundles layers even where they were switched off
 	frozen   bool
+	taken    *taken // dependencies that come from another profile
 }
 
 // settle resolves, fetches and lays out what the edited manifest asks for,
 // reconciles the bundle list, and puts it all into the transaction.
 func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, error) {
 	wishes := j.wishes()
-	for _, w := range wishes {
-		if !ValidName(w.Name) {
-			return nil, fault.Errorf(fault.Package, "%s: %q in its dependencies is no package name", j.manifest.Path(), w.Name)
-		}
-		if _, err := ParseDependency(w.Name, w.Wanted, j.Dir); err != nil {
-			return nil, fault.WithHint(fmt.Errorf("%s: dependency %s: %w", j.manifest.Path(), w.Name, err), "%s takes it out", j.command("remove", w.Name))
-		}
-	}
-	r := &resolver{
-		find: find, dir: j.Dir, locked: j.locked, pinned: j.pinned,
-		fresh: func(name string) bool { return c.fresh != nil && c.fresh(name) },
-	}
-	root, err := r.resolve(ctx, wishes)
+	root, err := j.resolve(ctx, find, wishes, c)
 	if err != nil {
 		return nil, err
 	}
@@ -417,20 +441,12 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if err := checkPlatform(root, ThisPlatform()); err != nil {
 		return nil, err
 	}
-	skipped := platformSkips(lock)
-	entries, err := j.fetch(ctx, find, lock, skipped)
+	result, err := j.layOut(ctx, find, lock)
 	if err != nil {
 		return nil, err
 	}
-	if j.Events.Linking != nil {
-		j.Events.Linking(len(lock.Nodes))
-	}
-	t := &tree{dir: j.Dir, lock: lock, entries: entries, skipped: skipped}
-	result := &Result{Warnings: append(find.deprecations(lock), newPeerProblems(j.locked, lock)...), Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
-	if result.Tree, err = t.stage(ctx, j.Tx, j.present); err != nil {
-		return nil, err
-	}
-	if result.Changes, err = j.reconcile(t, c); err != nil {
+	result.Warnings = append(find.deprecations(lock), newPeerProblems(j.locked, lock)...)
+	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
 	for _, file := range []struct {
@@ -448,4 +464,43 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		}
 	}
 	return result, nil
+}
+
+// resolve builds the tree that the wishes ask for.
+func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c change) (*node, error) {
+	for _, w := range wishes {
+		if !ValidName(w.Name) {
+			return nil, fault.Errorf(fault.Package, "%s: %q in its dependencies is no package name", j.manifest.Path(), w.Name)
+		}
+		if _, err := ParseDependency(w.Name, w.Wanted, j.Dir); err != nil {
+			return nil, fault.WithHint(fmt.Errorf("%s: dependency %s: %w", j.manifest.Path(), w.Name, err), "%s takes it out", j.command("remove", w.Name))
+		}
+	}
+	r := &resolver{
+		find: find, dir: j.Dir, locked: j.locked, pinned: j.pinned, taken: c.taken,
+		fresh: func(name string) bool { return c.fresh != nil && c.fresh(name) },
+	}
+	return r.resolve(ctx, wishes)
+}
+
+// layOut fetches what a lock asks for, and puts into the transaction what
+// makes node_modules of it.
+func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock) (*Result, error) {
+	skipped := platformSkips(lock)
+	entries, err := j.fetch(ctx, find, lock, skipped)
+	if err != nil {
+		return nil, err
+	}
+	if j.Events.Linking != nil {
+		j.Events.Linking(len(lock.Nodes))
+	}
+	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: entries, skipped: skipped}
+	if j.Check {
+		if t.damaged, err = t.findDamage(ctx, true); err != nil {
+			return nil, err
+		}
+	}
+	result := &Result{Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
+	result.Tree, err = t.stage(ctx, j.Tx, j.present)
+	return result, err
 }

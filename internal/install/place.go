@@ -99,7 +99,7 @@ func (r *resolver) meet(ctx context.Context, e *edge) error {
 	}
 	e.met = true
 	found := reusable(e)
-	chosen := &node{name: e.name, pkg: e.kept, via: e, locked: e.kept != nil, lockedAt: e.lockedAt}
+	chosen := &node{name: e.name, pkg: e.kept, via: e, locked: e.kept != nil, lock: e.lock, lockedAt: e.lockedAt}
 	switch {
 	case e.kept != nil:
 	case found != nil:
@@ -137,7 +137,7 @@ func reusable(e *edge) *node {
 			continue
 		}
 		if found.bundled || !e.demand.fits(found.pkg) ||
-			(e.kept != nil && found.lockedAt != e.lockedAt && !isSame(found.pkg, e.kept)) {
+			(e.kept != nil && (found.lockedAt != e.lockedAt || found.lock != e.lock) && !isSame(found.pkg, e.kept)) {
 			return nil
 		}
 		return found

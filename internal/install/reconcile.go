@@ -63,7 +63,7 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 	}
 	changes := []Change{}
 	for _, name := range names {
-		before := onDisk(j.Dir, name)
+		before := onDisk(j.Files, name)
 		if locked, ok := j.locked.at("node_modules/" + name); ok && !before.there {
 			before.version = locked.Version
 		}

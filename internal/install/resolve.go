@@ -33,7 +33,8 @@ type node struct {
 	passes   map[string]bool
 	required bool   // reached over dependencies that are not optional
 	locked   bool   // the lockfile's package, or the profile itself
-	lockedAt string // where in the lockfile's tree it is looked up what its dependencies were
+	lock     *Lock  // the lockfile that it is looked up in what its dependencies were; nil holds none
+	lockedAt string // where in that one's tree
 	bundled  bool   // holds the place of a package that the parent's archive brings along, in a version that nobody knows
 	// same is the node above this one that is the same package. Packages whose
 	// versions need each other in a circle would nest for ever; Node.js follows
@@ -49,7 +50,8 @@ type edge struct {
 	optional bool
 	demand   *demand
 	kept     *Package // what the lockfile holds for it; nil where that is not kept
-	lockedAt string   // where in the lockfile's tree the name is found
+	lock     *Lock    // the lockfile in whose tree the name is looked up
+	lockedAt string   // where in that tree it is found
 	leftOut  bool     // it could not be had when the lockfile was made
 	met      bool     // to is decided
 	to       *node
@@ -105,6 +107,7 @@ type resolver struct {
 	find    finder
 	dir     string                 // the profile's directory
 	locked  *Lock                  // what to keep; nil keeps nothing
+	taken   *taken                 // what to keep for dependencies from another profile
 	fresh   func(name string) bool // names whose locked version is not kept
 	pinned  map[string]*Package    // picked already for the profile's own dependencies
 	banned  map[string]bool        // "name@version" that no optional dependency may pick
@@ -138,7 +141,7 @@ func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
 }
 
 func (r *resolver) build(ctx context.Context, wishes []Wish) (*node, error) {
-	root := &node{children: map[string]*node{}, locked: true}
+	root := &node{children: map[string]*node{}, locked: true, lock: r.locked}
 	for _, w := range wishes {
 		root.edges = append(root.edges, r.edge(ctx, root, w.Name, w.Wanted, w.Optional))
 	}
@@ -241,21 +244,24 @@ func (r *resolver) edge(ctx context.Context, from *node, name, wanted string, op
 // recall finds what the lockfile holds for e, as Node.js would find it from
 // where the asking package stood then, which need not be where it stands now.
 func (r *resolver) recall(e *edge) {
-	e.lockedAt = e.from.lockedAt
+	e.lock, e.lockedAt = e.from.lock, e.from.lockedAt
 	ownEdge := e.from.parent == nil
-	if r.locked == nil || (ownEdge && r.pinned[e.name] != nil) {
+	if ownEdge && r.taken.has(e.name) {
+		e.lock = r.taken.lock
+	}
+	if e.lock == nil || (ownEdge && r.pinned[e.name] != nil) {
 		return
 	}
 	// An optional dependency for which the lockfile has nothing could not be
 	// had, and is not asked for again until an update.
-	asked := ownEdge && r.locked.Wanted[e.name] == anyVersion(e.wanted)
+	asked := ownEdge && e.lock.Wanted[e.name] == anyVersion(e.wanted)
 	isOut := e.optional && e.from.locked && !r.fresh(e.name) && (asked || !ownEdge)
-	at, located, ok := r.locked.lookUp(e.from.lockedAt, e.name)
+	at, located, ok := e.lock.lookUp(e.from.lockedAt, e.name)
 	if !ok || located.Package == nil {
 		e.leftOut = isOut
 		return
 	}
-	if first, ok := r.locked.Nodes[located.Origin.Place]; ok && located.Origin.Kind == Link {
+	if first, ok := e.lock.Nodes[located.Origin.Place]; ok && located.Origin.Kind == Link {
 		at, located = located.Origin.Place, first // a link to the same package above
 	}
 	e.lockedAt = at

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -212,15 +213,7 @@ func (s *sources) fromAddress(ctx context.Context, address string, want store.In
 	if s.job.Offline {
 		return store.Entry{}, fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", registry.ShownAddress(address))
 	}
-	var file string
-	err := s.job.Registry.Retry(ctx, func() error {
-		dir, err := s.job.Store.TempDir() // go-getter wants a destination that is not there
-		if err != nil {
-			return err
-		}
-		file, err = download(ctx, s.job.Registry.HTTP(), address, dir)
-		return err
-	})
+	file, err := Download(ctx, s.job.Registry, s.job.Store, address)
 	if err != nil {
 		return store.Entry{}, err
 	}
@@ -275,7 +268,7 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 			continue
 		}
 		entry, ok := j.Store.Get(n.Integrity)
-		if ok && j.lays(at, n) && !entry.Intact() {
+		if ok && !j.usable(entry, at, n) {
 			if err := j.Store.Drop(n.Integrity); err != nil {
 				return nil, fmt.Errorf("drop a damaged package from the store: %w", err)
 			}
@@ -290,6 +283,9 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 	}
 	if len(missing) == 0 {
 		return entries, nil
+	}
+	if err := j.lacks(lock, missing); err != nil {
+		return nil, err
 	}
 	var mu sync.Mutex
 	done := 0
@@ -316,12 +312,58 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 					skipped[at] = true
 				}
 			default:
-				return within(n.describe(), err)
+				return j.gone(places[0], n, within(n.describe(), err))
 			}
 			return nil
 		})
 	}
 	return entries, group.Wait()
+}
+
+// usable reports whether an entry of the store is good for what the job does
+// with it.
+func (j *Job) usable(entry store.Entry, at string, n Located) bool {
+	if j.Check {
+		return entry.Check() == nil
+	}
+	return !j.lays(at, n) || entry.Sound()
+}
+
+// lacks is an error that names all packages that would have to be fetched when
+// nothing may be.
+func (j *Job) lacks(lock *Lock, missing map[store.Integrity][]string) error {
+	if !j.Offline {
+		return nil
+	}
+	var names []string
+	for _, places := range missing {
+		if n := lock.Nodes[places[0]]; n.Origin.Kind == Registry || n.Origin.Kind == URL {
+			names = append(names, n.describe())
+		}
+	}
+	slices.Sort(names)
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return fault.Errorf(fault.Network, "%s: it is not in the store, and --offline fetches nothing", names[0])
+	}
+	return fault.Errorf(fault.Network, "%s: they are not in the store, and --offline fetches nothing", strings.Join(names, ", "))
+}
+
+// gone adds to an error the way out where the store has lost the content of a
+// local folder or archive, and what is there now is not it.
+func (j *Job) gone(at string, n Located, err error) error {
+	if n.Origin.Kind != Archive && n.Origin.Kind != Folder {
+		return err
+	}
+	place := nativePlace(j.Dir, n.Origin.Place)
+	if _, wrong := errors.AsType[*store.MismatchError](err); wrong && j.depended(nameAt(at)) {
+		return fault.WithHint(err, "put %s back as it was, or take it as it is now: %s", place, j.command("update", nameAt(at)))
+	} else if wrong || fault.ClassOf(err) == fault.Package {
+		return fault.WithHint(err, "put %s back as it was", place)
+	}
+	return err
 }
 
 // lays reports whether the package at a path is laid out by this job, and is
@@ -331,7 +373,7 @@ func (j *Job) lays(at string, n Located) bool {
 		return true
 	}
 	old, ok := j.present.lock.Nodes[at]
-	return !ok || old.Integrity != n.Integrity || !exists(j.Dir, at)
+	return !ok || old.Integrity != n.Integrity || !exists(j.Files, at)
 }
 
 // isMissing reports whether a package is not to be had, as opposed to being
@@ -349,11 +391,7 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 	if s.job.Offline {
 		return store.Entry{}, fault.Errorf(fault.Network, "it is not in the store, and --offline fetches nothing")
 	}
-	dist := registry.Dist{Tarball: pkg.Origin.Place}
-	if dist.Tarball == "" {
-		dist.Tarball = s.job.Registry.TarballURL(pkg.Name, pkg.Version)
-	}
-	body, _, err := s.job.Registry.OpenTarball(ctx, dist)
+	body, _, err := s.job.Registry.OpenTarball(ctx, registryDist(s.job.Registry, pkg))
 	if err != nil {
 		return store.Entry{}, err
 	}

@@ -30,7 +30,8 @@ func (r *Result) Staged(name string) (s Staged, ok bool) {
 	case leaves || r.before.foreign != "":
 		return s, false
 	default:
-		s.Files = s.Dir // nobody's business but the one's who put it there
+		// Nobody's business but the one's who put it there.
+		s.Files = filepath.Join(t.files, filepath.FromSlash(at))
 	}
 	return s, true
 }

@@ -38,7 +38,7 @@ func TestStagedPackages(t *testing.T) {
 	}}
 	r := &Result{
 		tree: &tree{
-			dir: dir, lock: &Lock{Nodes: nodes}, entries: map[store.Integrity]store.Entry{entry.Integrity: entry},
+			dir: dir, files: dir, lock: &Lock{Nodes: nodes}, entries: map[store.Integrity]store.Entry{entry.Integrity: entry},
 			skipped: map[string]bool{"node_modules/skipped": true},
 		},
 		before: present{lock: before}, locked: before,

@@ -37,10 +37,12 @@ type item struct {
 
 // tree is what node_modules should hold.
 type tree struct {
-	dir     string // the profile's real directory
+	dir     string // the profile's real directory, or where it will be
+	files   string // where its files are now
 	lock    *Lock
 	entries map[store.Integrity]store.Entry // content of every package that is laid out
 	skipped map[string]bool                 // optional packages that are left out, and what stands below them
+	damaged map[string]bool                 // places where something stands that is not as it was laid out
 }
 
 // items lists a tree by path.
@@ -113,7 +115,10 @@ func (t *tree) addBins(bins map[string]map[string]program, at string, pkg *Packa
 			if pkg.Origin.Kind == Link {
 				return exists(nativePlace(t.dir, pkg.Origin.Place), file)
 			}
-			return t.entries[pkg.Integrity].Has(file)
+			if entry, ok := t.entries[pkg.Integrity]; ok {
+				return entry.Has(file)
+			}
+			return exists(t.files, at+"/"+file) // the store has lost the package
 		}}
 	}
 }
@@ -187,6 +192,7 @@ func (t *tree) marker() []byte {
 type present struct {
 	absent  bool   // there is no node_modules, or nothing in it
 	foreign string // who made it, when it was not dsh
+	manager bool   // who made it is a known package manager
 	marker  []byte
 	lock    *Lock
 }
@@ -208,7 +214,7 @@ func readPresent(dir string) (present, error) {
 		{".modules.yaml", "pnpm"}, {".package-lock.json", "npm"}, {".yarn-integrity", "yarn"}, {".yarn-state.yml", "yarn"},
 	} {
 		if _, err := os.Lstat(filepath.Join(modules, other.file)); err == nil {
-			return present{foreign: other.manager}, nil
+			return present{foreign: other.manager, manager: true}, nil
 		}
 	}
 	marker, err := os.ReadFile(filepath.Join(modules, treeMarker))
@@ -267,7 +273,7 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 	changed := map[string]bool{}
 	for at, w := range want {
 		o, had := old[at]
-		if had && o.id == w.id && w.stands(t.dir, at) {
+		if had && o.id == w.id && w.stands(t.files, at) && !t.damaged[at] {
 			continue
 		}
 		changed[at] = true
@@ -281,7 +287,7 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 	}
 	removed := map[string]bool{}
 	for at := range old {
-		if _, stays := want[at]; stays || !exists(t.dir, at) {
+		if _, stays := want[at]; stays || !exists(t.files, at) {
 			continue
 		}
 		removed[at] = true

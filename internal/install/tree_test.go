@@ -122,7 +122,7 @@ func (g ground) layOut(t *testing.T, lock *Lock, skipped map[string]bool) TreeCh
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, err := (&tree{dir: g.place.Dir, lock: lock, entries: g.entries(lock), skipped: skipped}).stage(t.Context(), tx, now)
+	change, err := (&tree{dir: g.place.Dir, files: g.place.Dir, lock: lock, entries: g.entries(lock), skipped: skipped}).stage(t.Context(), tx, now)
 	if err == nil {
 		err = tx.Commit()
 	} else {

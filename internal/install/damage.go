@@ -1,0 +1,85 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"dsh/internal/install/store"
+)
+
+// Damaged is what stands in the node_modules of the profile directory dir and
+// is not as the lockfile lock says that it was laid out, as sorted
+// slash-separated paths below dir: packages with a file that is gone or
+// different, links, and folders of programs. It is "node_modules" where nothing
+// tells what is there.
+//
+// Contents are held against the store's hashes. A package that the store does
+// not know any more has to be the locked one by its package.json. What another
+// package manager laid out is not looked at.
+func Damaged(dir string, lock *Lock, packages *store.Store) ([]string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	now, err := readPresent(dir)
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{dir: dir, files: dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock)}
+	switch {
+	case now.manager:
+		return nil, nil
+	case (now.absent || now.foreign != "") && len(lock.Nodes) > 0:
+		return []string{"node_modules"}, nil
+	}
+	for _, n := range lock.Nodes {
+		if entry, ok := packages.Get(n.Integrity); ok {
+			t.entries[n.Integrity] = entry
+		}
+	}
+	damaged, err := t.findDamage(context.Background(), false)
+	return sortedKeys(damaged), err
+}
+
+// findDamage is the places of a tree where what stands is not as it was laid
+// out. checked says that the store's entries have just been checked.
+func (t *tree) findDamage(ctx context.Context, checked bool) (map[string]bool, error) {
+	items := t.items()
+	damaged := map[string]bool{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.NumCPU())
+	for at, item := range items {
+		group.Go(func() error {
+			whole, err := t.isWhole(at, item, checked)
+			if err = errors.Join(err, ctx.Err()); err == nil && !whole {
+				mu.Lock()
+				defer mu.Unlock()
+				damaged[at] = true
+			}
+			return err
+		})
+	}
+	return damaged, group.Wait()
+}
+
+func (t *tree) isWhole(at string, i item, checked bool) (bool, error) {
+	if !i.stands(t.files, at) {
+		return false, nil
+	}
+	n, isPackage := t.lock.Nodes[at]
+	if !isPackage || n.Origin.Kind == Link {
+		return true, nil
+	}
+	dir := filepath.Join(t.files, filepath.FromSlash(at))
+	if entry, ok := t.entries[n.Integrity]; ok {
+		return entry.Stands(dir, checked)
+	}
+	m, err := readPackageJSON(at, dir)
+	return err == nil && m.Name == n.Name && versionOf(m) == n.Version, nil
+}
