@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"dsh/internal/fault"
 )
@@ -36,6 +37,9 @@ func (c *change) prepare() error {
 	sync := map[string]bool{}
 	for i, o := range c.Ops {
 		if !o.File {
+			if err := c.syncStaged(o); err != nil {
+				return err
+			}
 			continue
 		}
 		if from, ok := inside[i]; ok {
@@ -57,6 +61,24 @@ func (c *change) prepare() error {
 	return c.syncAll(sync)
 }
 
+// syncStaged makes a directory or link of the user survive a power loss.
+// Packages can be made again and are not worth the wait.
+func (c *change) syncStaged(o op) error {
+	if o.Staged == "" || !c.small(o.rel) {
+		return nil
+	}
+	info, err := c.Lstat(c.staged(o))
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		if err := c.syncSmall(c.staged(o), c.derived); err != nil {
+			return err
+		}
+	}
+	return c.SyncDir(filepath.Dir(c.staged(o)))
+}
+
 // run commits a change that is prepared: the journal, the renames, and the
 // journal's end. A failure takes everything back.
 func (c *change) run() error {
@@ -76,10 +98,18 @@ func (c *change) run() error {
 		}
 		return c.abandon(fault.Errorf(fault.Environment, "changing %s: %w; everything was put back", c.dir, err))
 	}
+	c.conclude()
+	return nil
+}
+
+// conclude ends a change that was made. What fails now is put right by the next
+// command.
+func (c *change) conclude() {
 	if err := c.finish(); err != nil {
 		c.warnings = append(c.warnings, fmt.Sprintf("cleaning up after the change: %v", err))
+		return
 	}
-	return nil
+	c.warnings = append(c.warnings, historyOf(c.disk, c.state).retire(time.Now())...)
 }
 
 // unfinished is the error of a change that could neither go on nor back.
@@ -101,10 +131,11 @@ func (c *change) abandon(why error) error {
 		}
 		err = errors.Join(err, again)
 	}
-	return errors.Join(why, err)
+	return errors.Join(why, err, c.dropSaves())
 }
 
 // finish removes the journal, and before it what only the journal tells of.
+// Readers are told first.
 func (c *change) finish() error {
 	if c.hasOutside() {
 		if c.Complete {
@@ -113,6 +144,11 @@ func (c *change) finish() error {
 			}
 		}
 		if err := c.removeOutside(); err != nil {
+			return err
+		}
+	}
+	if c.began {
+		if err := c.count(); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ type strike struct {
 // deferred functions of a real process would not have run.
 var (
 	deaths   = []string{"dies", "dies halfway"}
-	failures = map[string]error{"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EACCES": syscall.EACCES, "EBUSY": syscall.EBUSY}
+	failures = map[string]error{"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EACCES": syscall.EACCES, "EBUSY": syscall.EBUSY, "EXDEV": syscall.EXDEV}
 	lasting  = "fails from there on"
 )
 
@@ -178,17 +178,50 @@ func killed(t testing.TB, home string, run func(testing.TB, FS, string) ([]strin
 	return dead
 }
 
-// content is everything under home but what only says whose a state is.
+// content is everything under home but what only says whose a state is, how often
+// it changed, and when. Of generations it is their files.
 func content(t testing.TB, home string) map[string]string {
 	got := tree(t, home)
+	for path := range got {
+		if dir, name := filepath.Split(path); filepath.Base(dir) == "generations" && strings.HasSuffix(name, generationExt) {
+			got[path] = generationText(t, filepath.Join(home, path))
+		}
+	}
 	maps.DeleteFunc(got, func(path, _ string) bool {
-		return path == "profiles/" || path == "state/" || path == "state/web/" || path == "state/web/lock" || path == "state/web/identity"
+		switch name := filepath.Base(path); name {
+		case "profiles", "state", "web":
+			return path == "profiles/" || path == "state/" || path == "state/web/"
+		case "lock", "identity", "commits", "checked":
+			return strings.HasPrefix(path, "state/") && !strings.Contains(path, replacedMark)
+		}
+		return false
 	})
 	return got
 }
 
+// generationText is what is in a generation but for when it was saved.
+func generationText(t testing.TB, file string) string {
+	data, err := os.ReadFile(file)
+	must(t, err)
+	g, err := decodeGeneration(data)
+	if err != nil {
+		return "damaged: " + err.Error()
+	}
+	text := mode(t, file)
+	if g.Command == "" {
+		text += " found"
+	}
+	for _, f := range g.Files {
+		text += strings.ReplaceAll(fmt.Sprintf(" {%s %s %s}", f.Path, f.Mode, f.Data), "\n", `\n`)
+	}
+	if len(g.TooLarge) > 0 {
+		text += fmt.Sprintf(" too large: %q", g.TooLarge)
+	}
+	return text
+}
+
 func placeIn(home string) Place {
-	return Place{Dir: filepath.Join(home, "profiles", "web"), State: filepath.Join(home, "state", "web")}
+	return Place{Dir: filepath.Join(home, "profiles", "web"), State: filepath.Join(home, "state", "web"), Derived: []string{"node_modules", "cordis.yml"}}
 }
 
 // fresh is a new home with what the scenario starts from.
@@ -332,7 +365,7 @@ func TestDeathAfterFailure(t *testing.T) {
 				failed := 0
 				_, err, dead := s.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
 					return sc.run(t, hooked{fsys, func(op, path string) error {
-						if strings.HasPrefix(op, "Rename") && strings.HasSuffix(path, last) && failed == 0 {
+						if (strings.HasPrefix(op, "Rename") || op == "Exchange") && strings.HasSuffix(path, last) && failed == 0 {
 							failed = s.calls
 							s.after = s.calls + after
 							return syscall.EIO

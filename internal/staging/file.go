@@ -242,6 +242,14 @@ func isTemp(name string) bool {
 	return ok && isRandom(rest)
 }
 
+// isTempOfFile is isTemp, also for what stands beside a file that a link leads
+// to while it is changed.
+func isTempOfFile(name string) bool {
+	name, _ = strings.CutSuffix(name, "-new")
+	name, _ = strings.CutSuffix(name, "-old")
+	return isTemp(name)
+}
+
 func isRandom(s string) bool {
 	return len(s) == 12 && strings.Trim(s, "0123456789abcdef") == ""
 }

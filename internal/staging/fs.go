@@ -36,6 +36,9 @@ type FS interface {
 	Rename(oldpath, newpath string) error
 	// RenameNew is Rename that never replaces: fs.ErrExist if newpath is there.
 	RenameNew(oldpath, newpath string) error
+	// Exchange makes each of two paths the other in one step, or is
+	// errors.ErrUnsupported where kernel or filesystem cannot.
+	Exchange(a, b string) error
 	Remove(path string) error
 	// RemoveAll removes a tree, read-only directories included.
 	RemoveAll(path string) error
@@ -46,9 +49,15 @@ type FS interface {
 	// record into it. It does not wait: [ErrHeld] when anybody has the lock,
 	// this process included.
 	TryLock(path string, record []byte) (unlock func() error, err error)
+	// TryRLock is TryLock of a lock that any number may have at once, as long as
+	// nobody has it by TryLock.
+	TryRLock(path string, record []byte) (unlock func() error, err error)
 	// Identity names the directory at path itself, not its path: a directory
 	// keeps it when renamed, and one made anew has another.
 	Identity(path string) (string, error)
+	// BootID names the time since the machine was started last; "" where the
+	// system cannot tell.
+	BootID() string
 }
 
 // File is an open file of an [FS].
@@ -61,8 +70,9 @@ type File interface {
 // ErrHeld is what TryLock of an [FS] answers when the lock is taken.
 var ErrHeld = errors.New("the lock is held")
 
-// OS is the real filesystem. On Windows its renames and removals try again, for
-// at most two seconds, when a virus scanner or an indexer holds the file.
+// OS is the real filesystem. Its renames and removals try again, for at most two
+// seconds, when something holds the file that may let go of it: on Windows a
+// virus scanner or an indexer, elsewhere whatever makes it busy.
 var OS FS = osFS{}
 
 type osFS struct{}
@@ -77,6 +87,11 @@ func (osFS) Link(oldpath, newpath string) error         { return os.Link(oldpath
 func (osFS) Chmod(path string, perm fs.FileMode) error  { return os.Chmod(path, perm) }
 func (osFS) Identity(path string) (string, error)       { return identity(path) }
 func (osFS) SyncDir(path string) error                  { return syncDir(path) }
+func (osFS) BootID() string                             { return bootID() }
+
+func (osFS) Exchange(a, b string) error {
+	return retry(ephemeral, time.Sleep, func() error { return exchange(a, b) })
+}
 
 func (osFS) Open(path string) (File, error) {
 	f, err := os.Open(path)
@@ -100,9 +115,14 @@ func (osFS) Rename(oldpath, newpath string) error {
 
 func (osFS) RenameNew(oldpath, newpath string) error {
 	err := renameNoReplace(oldpath, newpath)
-	if !errors.Is(err, errors.ErrUnsupported) {
-		return err
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = renameToFree(oldpath, newpath)
 	}
+	return err
+}
+
+// renameToFree is RenameNew where the system has no such call.
+func renameToFree(oldpath, newpath string) error {
 	info, err := os.Lstat(oldpath)
 	if err != nil {
 		return err
@@ -177,42 +197,80 @@ func retry(passes func(error) bool, sleep func(time.Duration), f func() error) e
 // also keeps the open files from the garbage collector, which closes them.
 var held = struct {
 	sync.Mutex
-	paths map[string]*flock.Flock
-}{paths: map[string]*flock.Flock{}}
+	paths map[string]*holding
+}{paths: map[string]*holding{}}
+
+// holding is one lock that this process has, for one exclusively or for as many
+// as share it.
+type holding struct {
+	lock   *flock.Flock
+	shared int // 0 is exclusively
+}
 
 func (osFS) TryLock(path string, record []byte) (func() error, error) {
+	return tryLock(path, record, false)
+}
+
+func (osFS) TryRLock(path string, record []byte) (func() error, error) {
+	return tryLock(path, record, true)
+}
+
+func tryLock(path string, record []byte, shared bool) (func() error, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	held.Lock()
 	defer held.Unlock()
-	if held.paths[path] != nil {
+	h := held.paths[path]
+	switch {
+	case h == nil:
+		if h, err = takeLock(path, shared); err != nil {
+			return nil, err
+		}
+		held.paths[path] = h
+	case !shared || h.shared == 0:
 		return nil, ErrHeld
 	}
+	if shared {
+		h.shared++
+	}
+	if len(record) > 0 {
+		// The record only serves a message: a full disk must not keep a user
+		// from the command that frees it.
+		_ = writeRecord(path, record)
+	}
+	return func() error { return giveBack(path, h) }, nil
+}
+
+func takeLock(path string, shared bool) (*holding, error) {
 	lock := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := lock.TryLock()
+	try := lock.TryLock
+	if shared {
+		try = lock.TryRLock
+	}
+	ok, err := try()
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, ErrHeld
 	}
-	held.paths[path] = lock
-	if len(record) > 0 {
-		// The record only serves a message: a full disk must not keep a user
-		// from the command that frees it.
-		_ = writeRecord(path, record)
-	}
-	return func() error {
-		held.Lock()
-		defer held.Unlock()
-		delete(held.paths, path)
-		if err := lock.Unlock(); err != nil {
-			return fmt.Errorf("releasing %s: %w", path, err)
-		}
+	return &holding{lock: lock}, nil
+}
+
+func giveBack(path string, h *holding) error {
+	held.Lock()
+	defer held.Unlock()
+	if h.shared > 1 {
+		h.shared--
 		return nil
-	}, nil
+	}
+	delete(held.paths, path)
+	if err := h.lock.Unlock(); err != nil {
+		return fmt.Errorf("releasing %s: %w", path, err)
+	}
+	return nil
 }
 
 // The record of a lock file starts after its first byte, which Windows lets

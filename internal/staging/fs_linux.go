@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,19 @@ func renameNoReplace(oldpath, newpath string) error {
 	return &os.LinkError{Op: "rename", Old: oldpath, New: newpath, Err: err}
 }
 
+// exchange is errors.ErrUnsupported where kernel or filesystem cannot. One that
+// cannot move a directory at all says so again when it is renamed.
+func exchange(a, b string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.EXDEV):
+		return errors.ErrUnsupported
+	}
+	return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
+}
+
 // identity is the inode and when it was born. The number alone does not do: it
 // is given out again at once. The device is left out, for its number may
 // change when the machine starts again, which is when a journal matters.
@@ -33,4 +47,14 @@ func identity(path string) (string, error) {
 		return fmt.Sprintf("inode %d", st.Ino), nil
 	}
 	return fmt.Sprintf("inode %d born %d.%09d", st.Ino, st.Btime.Sec, st.Btime.Nsec), nil
+}
+
+// bootID is a name that the kernel makes up each time it starts. In a container
+// it is that of the machine.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
 }

@@ -8,8 +8,12 @@ import (
 	"syscall"
 )
 
-// ephemeral is never true: unix systems do not lock files that others read.
-func ephemeral(error) bool { return false }
+// ephemeral is true for what passes when somebody else lets go: a program that
+// is being written or run, a name that a network filesystem keeps busy. That
+// of a mount point does not pass, and the wait for it is short.
+func ephemeral(err error) bool {
+	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ETXTBSY)
+}
 
 // syncDir syncs a directory. Filesystems that cannot, say so in several ways,
 // and there is nothing to be done about it.

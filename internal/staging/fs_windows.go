@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/windows"
 )
@@ -37,6 +38,18 @@ func otherFilesystem(err error) bool { return errors.Is(err, windows.ERROR_NOT_S
 
 // renameNoReplace has no counterpart that also takes long paths.
 func renameNoReplace(oldpath, newpath string) error { return errors.ErrUnsupported }
+
+// exchange has no counterpart.
+func exchange(a, b string) error { return errors.ErrUnsupported }
+
+// bootID is when the system started, to ten minutes, for the clock is set and
+// the two times are not read at once. Just at the turn of ten minutes one start
+// looks like two: then something is checked that needed no check.
+func bootID() string {
+	const grain = 10 * time.Minute
+	up := windows.DurationSinceBoot()
+	return "started " + time.Now().Add(-up).Round(grain).UTC().Format(time.RFC3339)
+}
 
 // identity is the file index, which NTFS does not use twice, and the creation
 // time for filesystems that do.

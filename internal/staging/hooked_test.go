@@ -1,6 +1,11 @@
 package staging
 
-import "io/fs"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
 
 // hooked is an FS whose every call first asks a hook, which may fail it, block
 // it, change the disk beneath it or panic. The path is the one that the call
@@ -102,6 +107,13 @@ func (h hooked) RenameNew(oldpath, newpath string) error {
 	return h.FS.RenameNew(oldpath, newpath)
 }
 
+func (h hooked) Exchange(a, b string) error {
+	if err := h.before("Exchange", b); err != nil {
+		return err
+	}
+	return h.FS.Exchange(a, b)
+}
+
 func (h hooked) Remove(path string) error {
 	if err := h.before("Remove", path); err != nil {
 		return err
@@ -130,11 +142,38 @@ func (h hooked) TryLock(path string, record []byte) (func() error, error) {
 	return h.FS.TryLock(path, record)
 }
 
+func (h hooked) TryRLock(path string, record []byte) (func() error, error) {
+	if err := h.before("TryRLock", path); err != nil {
+		return nil, err
+	}
+	return h.FS.TryRLock(path, record)
+}
+
 func (h hooked) Identity(path string) (string, error) {
 	if err := h.before("Identity", path); err != nil {
 		return "", err
 	}
 	return h.FS.Identity(path)
+}
+
+// poor is an FS that cannot do what only some filesystems can: exchange two
+// paths, rename without replacing, and link.
+type poor struct{ FS }
+
+func (poor) Exchange(a, b string) error { return errors.ErrUnsupported }
+
+func (p poor) RenameNew(oldpath, newpath string) error {
+	// Asked first, so that a hook of what is below sees the call by its name.
+	if h, ok := p.FS.(hooked); ok {
+		if err := h.before("RenameNew", newpath); err != nil {
+			return err
+		}
+	}
+	return renameToFree(oldpath, newpath)
+}
+
+func (poor) Link(oldpath, newpath string) error {
+	return &os.LinkError{Op: "link", Old: oldpath, New: newpath, Err: syscall.EPERM}
 }
 
 type hookedFile struct {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"dsh/internal/fault"
 )
@@ -20,10 +21,20 @@ type journal struct {
 	// it the profile is whole, and only what lies about has to be removed: the
 	// change has not begun, or is over.
 	Complete bool     `json:"complete"`
-	Stage    string   `json:"stage"`          // name of the staging directory, beside the profile
-	Next     string   `json:"next,omitempty"` // identity of the directory that takes the profile's place
-	Made     []string `json:"made,omitempty"` // parents of targets that the change makes, outermost first
+	Stage    string   `json:"stage"`             // name of the staging directory, beside the profile
+	Next     string   `json:"next,omitempty"`    // identity of the directory that takes the profile's place
+	Removes  bool     `json:"removes,omitempty"` // the profile goes, and nothing takes its place
+	Boot     string   `json:"boot,omitempty"`    // when the change was prepared, as BootID of [FS]
+	Made     []string `json:"made,omitempty"`    // parents of targets that the change makes, outermost first
 	Ops      []op     `json:"ops"`
+	Saves    []save   `json:"saves,omitempty"` // generations that the change adds
+}
+
+// save is a generation. It waits in the state directory, by a temporary name,
+// and is published by a rename after those of the ops.
+type save struct {
+	ID      int    `json:"id"`
+	Pending string `json:"pending"`
 }
 
 // op is one path of a change. Path is relative to the profile, Staged and
@@ -41,19 +52,55 @@ type op struct {
 	// File says that the new thing is a file and the old one too, or nothing:
 	// it is renamed over the old one, which is linked to Backup before, so that
 	// no reader ever finds it missing. Was is the digest of the old content.
+	//
+	// Of what is neither derived nor such a file, Was is the mark of the old thing.
 	File bool   `json:"file,omitempty"`
 	Was  string `json:"was,omitempty"`
+
+	// New is the identity of a staged directory. It is exchanged with the old
+	// one in one step, where the filesystem can, and then the old one, which
+	// stands where the new was staged, is renamed to Backup. Which of the two is
+	// where is told by New.
+	New string `json:"new,omitempty"`
+
+	// Emptied says that the directories go that a removal leaves empty.
+	Emptied bool `json:"emptied,omitempty"`
+
+	rel string // Path, or the path in the profile of the link that leads there
 }
 
-const journalVersion = 1
+// The version of journals that are written, and the first that is understood.
+const (
+	journalVersion = 2
+	oldestJournal  = 1
+)
 
 // change is a journal and the places that it speaks of.
 type change struct {
 	disk
-	dir   string // the profile, without links
-	state string
+	dir     string // the profile, without links
+	state   string
+	derived []string
 	journal
+	began    bool     // something of the profile was renamed, perhaps back
 	warnings []string // clean-up that did not work out
+}
+
+// newChange is a change that is to be prepared.
+func newChange(d disk, place Place) *change {
+	c := &change{disk: d, dir: place.Dir, state: place.State, derived: place.Derived}
+	c.Boot = d.BootID()
+	return c
+}
+
+// small says whether a path of the profile is of what generations keep.
+func (c *change) small(rel string) bool {
+	for name := range strings.SplitSeq(filepath.ToSlash(rel), "/") {
+		if !isSmall(name, c.derived) {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *change) stage() string       { return filepath.Join(filepath.Dir(c.dir), c.Stage) }
@@ -112,7 +159,7 @@ func (d disk) readJournal(state string) (*journal, error) {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return nil, fault.Errorf(fault.Environment, "reading the journal of an unfinished change: %s: %w", path, err)
 	}
-	if j.Version != journalVersion {
+	if j.Version < oldestJournal || j.Version > journalVersion {
 		return nil, fault.Errorf(fault.Environment, "reading the journal of an unfinished change: %s is of version %d, and this dsh knows %d: a newer dsh has to finish it", path, j.Version, journalVersion)
 	}
 	return &j, nil
@@ -120,6 +167,7 @@ func (d disk) readJournal(state string) (*journal, error) {
 
 // forward does what has not been done yet.
 func (c *change) forward() error {
+	c.began = true
 	for _, dir := range c.Made {
 		if err := c.Mkdir(filepath.Join(c.dir, dir), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -133,10 +181,16 @@ func (c *change) forward() error {
 	if err := c.removeEmptied(); err != nil {
 		return err
 	}
-	return c.syncTargets()
+	if err := c.syncTargets(); err != nil {
+		return err
+	}
+	return c.publish()
 }
 
 func (c *change) forwardOp(o op) error {
+	if o.New != "" {
+		return c.forwardDir(o)
+	}
 	if o.Staged != "" {
 		if waiting, err := c.exists(c.staged(o)); err != nil || !waiting {
 			return err
@@ -153,28 +207,76 @@ func (c *change) forwardOp(o op) error {
 	return c.Rename(c.staged(o), c.path(o))
 }
 
+// forwardDir puts a directory in the place of another, or of nothing.
+func (c *change) forwardDir(o op) error {
+	is, err := c.identityOf(c.path(o))
+	if err != nil {
+		return err
+	}
+	if is != o.New {
+		if waiting, err := c.exists(c.staged(o)); err != nil || !waiting {
+			return err
+		}
+		if is != "" {
+			err = c.Exchange(c.staged(o), c.path(o))
+		}
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = c.moveAside(o)
+			is = ""
+		}
+		if err == nil && is == "" {
+			err = c.Rename(c.staged(o), c.path(o))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.settle(o)
+}
+
+// settle moves what was exchanged for a staged directory to its backup.
+func (c *change) settle(o op) error {
+	left, err := c.exists(c.staged(o))
+	if err != nil || !left {
+		return err
+	}
+	backup, _, err := c.freeBackup(o)
+	if err != nil {
+		return err
+	}
+	return c.Rename(c.staged(o), backup)
+}
+
 // moveAside moves what is at the path of o to its backup.
 func (c *change) moveAside(o op) error {
 	there, err := c.exists(c.path(o))
 	if err != nil || !there {
 		return err
 	}
-	backup := c.backup(o)
-	if kept, err := c.exists(backup); err != nil {
+	backup, kept, err := c.freeBackup(o)
+	if err != nil || kept && o.Staged == "" {
 		return err
-	} else if kept {
-		// The old thing is aside already: this came after our process died.
-		if o.Staged == "" {
-			return nil
-		}
-		backup += ".later"
 	}
 	return c.Rename(c.path(o), backup)
+}
+
+// freeBackup is where the old thing goes. When it is aside already, what is
+// there now came after our process died.
+func (c *change) freeBackup(o op) (path string, kept bool, err error) {
+	path = c.backup(o)
+	kept, err = c.exists(path)
+	if kept {
+		path += ".later"
+	}
+	return path, kept, err
 }
 
 // undo takes back what has been done, in the opposite order. At each point
 // between, forward still works too.
 func (c *change) undo() error {
+	if err := c.unpublish(); err != nil {
+		return err
+	}
 	for i := len(c.Ops) - 1; i >= 0; i-- {
 		if err := c.undoOp(c.Ops[i]); err != nil {
 			return err
@@ -190,6 +292,9 @@ func (c *change) undo() error {
 }
 
 func (c *change) undoOp(o op) error {
+	if o.New != "" {
+		return c.undoDir(o)
+	}
 	there, err := c.exists(c.path(o))
 	if err != nil {
 		return err
@@ -206,7 +311,16 @@ func (c *change) undoOp(o op) error {
 			there = false
 		}
 	}
-	if o.Backup == "" || there {
+	if there {
+		return nil
+	}
+	return c.putBack(o)
+}
+
+// putBack renames the backup of o, if there is one, to the path, where nothing
+// is.
+func (c *change) putBack(o op) error {
+	if o.Backup == "" {
 		return nil
 	}
 	if kept, err := c.exists(c.backup(o)); err != nil || !kept {
@@ -216,32 +330,135 @@ func (c *change) undoOp(o op) error {
 	if err := c.mkdirAll(filepath.Dir(c.path(o))); err != nil {
 		return err
 	}
-	return c.Rename(c.backup(o), c.path(o))
+	return c.RenameNew(c.backup(o), c.path(o))
 }
 
-// touched is the path of a file that somebody else has written since the
-// journal was, or "". Only files that have not been replaced yet count.
+// undoDir is undoOp of a directory that was exchanged, or renamed into place.
+func (c *change) undoDir(o op) error {
+	is, err := c.identityOf(c.path(o))
+	if err != nil {
+		return err
+	}
+	if is == o.New {
+		back, err := c.exchangeBack(o)
+		if err != nil || back {
+			return err
+		}
+		if err := c.Rename(c.path(o), c.staged(o)); err != nil {
+			return err
+		}
+		is = ""
+	}
+	if is != "" {
+		return nil
+	}
+	return c.putBack(o)
+}
+
+// exchangeBack puts the old directory back in one step, and says whether it did:
+// there has to be one, and a filesystem that can.
+func (c *change) exchangeBack(o op) (bool, error) {
+	left, err := c.exists(c.staged(o))
+	if err != nil {
+		return false, err
+	}
+	if !left {
+		if o.Backup == "" {
+			return false, nil
+		}
+		if kept, err := c.exists(c.backup(o)); err != nil || !kept {
+			return false, err
+		}
+		if err := c.Rename(c.backup(o), c.staged(o)); err != nil {
+			return false, err
+		}
+	}
+	err = c.Exchange(c.staged(o), c.path(o))
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false, c.Rename(c.staged(o), c.backup(o))
+	}
+	return err == nil, err
+}
+
+// done says whether o has happened.
+func (c *change) done(o op) (bool, error) {
+	switch {
+	case o.New != "":
+		is, err := c.identityOf(c.path(o))
+		return is == o.New, err
+	case o.Staged != "":
+		waiting, err := c.exists(c.staged(o))
+		return !waiting, err
+	default:
+		return c.exists(c.backup(o))
+	}
+}
+
+// touched is the path of something that somebody else has written since the
+// journal was, or "". Only what has not happened yet counts.
 func (c *change) touched() (string, error) {
 	for _, o := range c.Ops {
-		if !o.File {
-			continue
+		if !o.File && o.Was == "" {
+			continue // packages, which are nobody's to edit
 		}
-		waiting, err := c.exists(c.staged(o))
+		done, err := c.done(o)
 		if err != nil {
 			return "", err
 		}
-		if !waiting {
+		if done {
 			continue
 		}
-		was, err := c.digest(c.path(o))
+		was, err := c.was(o)
 		if err != nil {
 			return "", err
 		}
-		if was != o.Was {
+		if gone := o.Staged == "" && was == markNone; was != o.Was && !gone {
 			return c.path(o), nil
 		}
 	}
 	return "", nil
+}
+
+// was is what is at the path of o now, to be compared with the Was of o.
+func (c *change) was(o op) (string, error) {
+	if o.File {
+		return c.digest(c.path(o))
+	}
+	return c.mark(c.path(o), false)
+}
+
+// The marks of what has no content to compare. That of a file is its digest, and
+// that of a link is of where it leads.
+const (
+	markNone      = "none"
+	markDirectory = "directory"
+	markOther     = "other"
+)
+
+// mark is what somebody would change who edits what is at path.
+func (d disk) mark(path string, follow bool) (string, error) {
+	info, err := d.Lstat(path)
+	if err == nil && follow {
+		_, info, err = d.resolve(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && info == nil:
+		return markNone, nil
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return markDirectory, nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := d.Readlink(path)
+		return "link " + digestOf([]byte(target)), err
+	case !info.Mode().IsRegular():
+		return markOther, nil
+	}
+	is, err := d.digest(path)
+	if is == "" && err == nil {
+		is = markNone
+	}
+	return is, err
 }
 
 // digest is of the content of a file; "" is of no file.
@@ -262,7 +479,8 @@ func digestOf(data []byte) string {
 }
 
 // removeEmptied removes the directories whose last package went: those of npm
-// scopes, as in node_modules/@scope, and the node_modules of a package.
+// scopes, as in node_modules/@scope, and the node_modules of a package. Those of
+// the user go only where the op says so.
 func (c *change) removeEmptied() error {
 	for _, o := range c.Ops {
 		if o.Staged != "" {
@@ -271,7 +489,7 @@ func (c *change) removeEmptied() error {
 		for dir := filepath.Dir(c.path(o)); dir != c.dir; dir = filepath.Dir(dir) {
 			name := filepath.Base(dir)
 			nested := name == "node_modules" && filepath.Dir(dir) != c.dir
-			if name[0] != '@' && !nested {
+			if !o.Emptied && name[0] != '@' && !nested {
 				break
 			}
 			if err := c.removeIfEmpty(dir); err != nil {
@@ -309,7 +527,7 @@ func (c *change) syncTargets() error {
 			dirs[filepath.Dir(c.path(o))] = true
 		}
 	}
-	if c.Next != "" { // the directory itself was renamed
+	if c.Next != "" || c.Removes { // the directory itself was renamed
 		dirs = map[string]bool{filepath.Dir(c.dir): true}
 	}
 	return c.syncAll(dirs)

@@ -14,7 +14,7 @@ import (
 	"dsh/internal/fault"
 )
 
-// Lock is an exclusive lock between processes and between goroutines. The
+// Lock is a lock between processes and between goroutines. The
 // system releases it when the process dies. Its file stays for ever: removing
 // it would let two processes lock two files of one name.
 type Lock struct {
@@ -46,10 +46,14 @@ func (h Holder) String() string {
 type HeldError struct {
 	Path   string
 	Holder Holder
+	Waited time.Duration // by then somebody still had it; 0 if nobody waited
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("locking %s: it is held by %s", e.Path, e.Holder)
+	if e.Waited == 0 {
+		return fmt.Sprintf("locking %s: it is held by %s", e.Path, e.Holder)
+	}
+	return fmt.Sprintf("locking %s: after %s it is still held by %s", e.Path, e.Waited, e.Holder)
 }
 
 // Class is Environment.
@@ -71,6 +75,14 @@ func Acquire(ctx context.Context, path, command string, waiting func(Holder)) (*
 	return disk{OS}.acquire(ctx, path, command, waiting)
 }
 
+// AcquireShared takes the lock at path with any number of others that share it,
+// and waits, as [Acquire] does, while somebody has it alone. Who waits for all of
+// them is told the command of the one who came last.
+func AcquireShared(ctx context.Context, path, command string, waiting func(Holder)) (*Lock, error) {
+	d := disk{OS}
+	return d.waitFor(ctx, 0, waiting, func() (*Lock, error) { return d.tryWith(d.TryRLock, path, command) })
+}
+
 // TryAcquire is [Acquire] without waiting: a lock that is not free is a
 // [*HeldError].
 func TryAcquire(path, command string) (*Lock, error) {
@@ -87,10 +99,23 @@ func (l *Lock) Release() error {
 	return unlock()
 }
 
+// lockPlace takes the lock of a profile.
+func (d disk) lockPlace(ctx context.Context, place Place, opts Options) (*Lock, error) {
+	path := filepath.Join(place.State, "lock")
+	return d.waitFor(ctx, opts.Wait, opts.Waiting, func() (*Lock, error) { return d.tryAcquire(path, opts.Command) })
+}
+
 func (d disk) acquire(ctx context.Context, path, command string, waiting func(Holder)) (*Lock, error) {
-	wait := 5 * time.Millisecond
+	return d.waitFor(ctx, 0, waiting, func() (*Lock, error) { return d.tryAcquire(path, command) })
+}
+
+// waitFor tries to take a lock until it is free, ctx ends, or so much time has
+// passed; 0 is any time.
+func (d disk) waitFor(ctx context.Context, longest time.Duration, waiting func(Holder), try func() (*Lock, error)) (*Lock, error) {
+	var timeout <-chan time.Time
+	wait, began := 5*time.Millisecond, time.Now()
 	for {
-		lock, err := d.tryAcquire(path, command)
+		lock, err := try()
 		var taken *HeldError
 		if !errors.As(err, &taken) {
 			return lock, err
@@ -99,23 +124,42 @@ func (d disk) acquire(ctx context.Context, path, command string, waiting func(Ho
 			waiting(taken.Holder)
 			waiting = nil
 		}
+		if longest > 0 && timeout == nil {
+			timeout = time.After(longest)
+		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				taken.Waited = shown(time.Since(began))
 				return nil, taken
 			}
 			return nil, fmt.Errorf("waiting for %s: %w", taken.Holder, ctx.Err())
+		case <-timeout:
+			taken.Waited = longest
+			return nil, taken
 		case <-time.After(wait):
 			wait = min(2*wait, 100*time.Millisecond)
 		}
 	}
 }
 
+// shown is a time as a message shows it.
+func shown(d time.Duration) time.Duration {
+	if d < time.Second {
+		return max(time.Millisecond, d.Round(time.Millisecond))
+	}
+	return d.Round(time.Second)
+}
+
 func (d disk) tryAcquire(path, command string) (*Lock, error) {
+	return d.tryWith(d.TryLock, path, command)
+}
+
+func (d disk) tryWith(try func(path string, record []byte) (func() error, error), path, command string) (*Lock, error) {
 	if err := d.mkdirAll(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	unlock, err := d.TryLock(path, newRecord(command))
+	unlock, err := try(path, newRecord(command))
 	switch {
 	case errors.Is(err, ErrHeld):
 		return nil, &HeldError{Path: path, Holder: d.holder(path)}

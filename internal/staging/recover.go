@@ -62,7 +62,7 @@ func (d disk) recover(place Place) (warnings []string, err error) {
 		return nil, err
 	}
 	if j != nil {
-		c := &change{disk: d, dir: place.Dir, state: place.State, journal: *j}
+		c := &change{disk: d, dir: place.Dir, state: place.State, derived: place.Derived, journal: *j}
 		if err := c.resume(); err != nil {
 			return nil, err
 		}
@@ -77,6 +77,7 @@ func (c *change) resume() error {
 	if err != nil {
 		return fmt.Errorf("finishing an earlier change of %s: %w", c.dir, err)
 	}
+	c.began = c.Complete // by the process that died
 	if !ours {
 		return c.setAside()
 	}
@@ -116,7 +117,7 @@ func (c *change) applies() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if c.Next != "" && (is == "" || is == c.Next) {
+	if is == "" && (c.Next != "" || c.Removes) || c.Next != "" && is == c.Next {
 		return true, nil
 	}
 	claimed, err := c.readFile(filepath.Join(c.state, "identity"))
@@ -131,6 +132,11 @@ func (c *change) setAside() error {
 	n, err := c.lastNumber(c.state, staleMark)
 	if err != nil {
 		return err
+	}
+	if c.began {
+		if err := c.count(); err != nil {
+			return err
+		}
 	}
 	stale := filepath.Join(c.state, staleMark+strconv.Itoa(n+1))
 	if err := c.Rename(c.journalPath(), stale); err != nil {

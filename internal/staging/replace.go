@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"dsh/internal/fault"
 )
@@ -19,8 +20,8 @@ type Replacement struct {
 	Warnings []string // what the user should know though nothing failed
 }
 
-// LostRace is somebody else having replaced the profile at the same time. Their
-// profile is in place and untouched.
+// LostRace is somebody else having made, replaced or removed the profile at the
+// same time. What they made is in place and untouched.
 type LostRace struct {
 	Dir string
 }
@@ -30,11 +31,10 @@ func (e *LostRace) Error() string {
 }
 
 // ReplaceDir puts a directory that build fills in the place of a profile, or
-// makes the profile. build is given an empty directory, and writes into it with
-// [WriteFile] what has to survive a power loss; it runs with the profile
+// makes the profile. build is given an empty directory; it runs with the profile
 // locked. When anything fails, or the process dies, the previous directory is
 // back; only when another process got in first, that one's stays and the error
-// is a [*LostRace].
+// is a [*LostRace]. The states before and after are saved as generations.
 //
 // The previous directory becomes <state>/replaced-<n>, of which the last three
 // are kept, unless opts.Decide says that it is not worth it. If the state is on
@@ -42,6 +42,23 @@ func (e *LostRace) Error() string {
 // beside the profile, with a warning, until the next change of the profile
 // tries again.
 func ReplaceDir(ctx context.Context, place Place, build func(stage string) error, opts Options) (Replacement, error) {
+	return replaceWhole(ctx, place, opts, func(d disk, place Place) (Replacement, error) {
+		return d.replaceDir(ctx, place, build, opts)
+	})
+}
+
+// RemoveDir removes a profile as [ReplaceDir] replaces it: its state is saved as a
+// generation, and its directory is kept in the state. Nothing being there is
+// fs.ErrNotExist.
+func RemoveDir(ctx context.Context, place Place, opts Options) (Replacement, error) {
+	return replaceWhole(ctx, place, opts, func(d disk, place Place) (Replacement, error) {
+		return d.replaceDir(ctx, place, nil, opts)
+	})
+}
+
+// replaceWhole does work with the profile locked, if it still is the one that was
+// there before the wait: that is the one that the caller decided about.
+func replaceWhole(ctx context.Context, place Place, opts Options, work func(disk, Place) (Replacement, error)) (Replacement, error) {
 	d := opts.disk()
 	place, err := place.resolved(d)
 	if err != nil {
@@ -50,12 +67,11 @@ func ReplaceDir(ctx context.Context, place Place, build func(stage string) error
 	fail := func(err error) (Replacement, error) {
 		return Replacement{}, fmt.Errorf("replacing profile directory %s: %w", place.Dir, err)
 	}
-	// What the caller decided to replace is what is there now.
 	seen, err := d.identityOf(place.Dir)
 	if err != nil {
 		return fail(err)
 	}
-	lock, err := d.acquire(ctx, filepath.Join(place.State, "lock"), opts.Command, opts.Waiting)
+	lock, err := d.lockPlace(ctx, place, opts)
 	if err != nil {
 		return Replacement{}, err
 	}
@@ -67,7 +83,7 @@ func ReplaceDir(ctx context.Context, place Place, build func(stage string) error
 	case is != seen:
 		err = &LostRace{place.Dir}
 	default:
-		r, err = d.replaceDir(ctx, place, build, opts.Decide)
+		r, err = work(d, place)
 	}
 	if rerr := lock.Release(); rerr != nil {
 		r.Warnings = append(r.Warnings, rerr.Error())
@@ -75,9 +91,15 @@ func ReplaceDir(ctx context.Context, place Place, build func(stage string) error
 	return r, err
 }
 
-func (d disk) replaceDir(ctx context.Context, place Place, build func(stage string) error, decide func() (bool, error)) (r Replacement, err error) {
+// replaceDir replaces the profile by what build makes, or removes it where build
+// is nil.
+func (d disk) replaceDir(ctx context.Context, place Place, build func(stage string) error, opts Options) (r Replacement, err error) {
+	doing := "replacing"
+	if build == nil {
+		doing = "removing"
+	}
 	fail := func(err error) (Replacement, error) {
-		return Replacement{}, fmt.Errorf("replacing profile directory %s: %w", place.Dir, err)
+		return Replacement{}, fmt.Errorf("%s profile directory %s: %w", doing, place.Dir, err)
 	}
 	if r.Warnings, err = d.recover(place); err != nil {
 		return Replacement{}, err
@@ -86,9 +108,12 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	if err != nil {
 		return fail(err)
 	}
+	if old == "" && build == nil {
+		return fail(fs.ErrNotExist)
+	}
 	drop := false
-	if decide != nil {
-		if drop, err = decide(); err != nil {
+	if opts.Decide != nil {
+		if drop, err = opts.Decide(); err != nil {
 			return Replacement{}, err
 		}
 	}
@@ -99,20 +124,27 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	if err != nil {
 		return fail(err)
 	}
-	backup := filepath.Join("..", beside(place.Dir, backupMark))
-	if drop {
-		backup = filepath.Join("old", "0") // goes with the staging directory
+	o := op{Path: "."}
+	if build != nil {
+		o.Staged = "new"
 	}
-	c := &change{disk: d, dir: place.Dir, state: place.State, journal: journal{
-		Stage: filepath.Base(root),
-		Ops:   []op{{Path: ".", Staged: "new", Backup: backup}},
-	}}
-	err = build(c.staged(c.Ops[0]))
+	switch {
+	case old == "":
+	case drop:
+		o.Backup = filepath.Join("old", "0") // goes with the staging directory
+	default:
+		o.Backup = filepath.Join("..", beside(place.Dir, backupMark))
+	}
+	c := newChange(d, place)
+	c.Stage, c.Ops, c.Removes = filepath.Base(root), []op{o}, build == nil
+	if build != nil {
+		err = build(c.staged(o))
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = c.exchange(old)
+		_, err = c.replace(old, opts.Command, doing)
 	}
 	// What follows is clean-up, of a change made or given up.
 	tidy := release()
@@ -120,9 +152,9 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 		tidy = errors.Join(tidy, lerr)
 	} else {
 		tidy = errors.Join(tidy, d.removeStage(root))
-		if !drop {
+		if o.Backup != "" && !drop {
 			var more []string
-			r.Kept, more = d.keepIfThere(place, c.backup(c.Ops[0]))
+			r.Kept, more = d.keepIfThere(place, c.backup(o))
 			c.warnings = append(c.warnings, more...)
 		}
 	}
@@ -133,72 +165,89 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	return r, err
 }
 
-// exchange moves the profile, whose identity is old, aside and the staged
-// directory in. After an error it is as it was, or somebody else's.
-func (c *change) exchange(old string) error {
-	o := c.Ops[0]
-	fail := func(err error) error {
-		return fmt.Errorf("replacing profile directory %s: %w", c.dir, err)
+// replace commits a change whose one op is the profile itself. Old is the
+// identity of the profile that is to go. After an error the profile is as it
+// was, or somebody else's. Saved is the generation of the new state, or 0.
+func (c *change) replace(old, command, doing string) (saved int, err error) {
+	fail := func(err error) (int, error) {
+		return 0, errors.Join(fmt.Errorf("%s profile directory %s: %w", doing, c.dir, err), c.dropSaves())
 	}
-	var err error
-	if c.Next, err = c.Identity(c.staged(o)); err != nil {
-		return fail(err)
-	}
-	sync := map[string]bool{c.staged(o): true, c.stage(): true, filepath.Dir(c.dir): true}
-	if err := c.syncAll(sync); err != nil {
+	if saved, err = c.prepareWhole(old, command); err != nil {
 		return fail(err)
 	}
 	if err := c.write(true); err != nil {
-		return c.abandon(fail(err))
+		return 0, c.abandon(fmt.Errorf("%s profile directory %s: %w", doing, c.dir, err))
 	}
-	if err := c.swap(old); err != nil {
+	c.began = true
+	err = c.swap(old)
+	if err == nil {
+		err = c.publish()
+	}
+	if err != nil {
 		if _, lost := errors.AsType[*LostRace](err); lost {
-			return c.abandon(err)
+			return 0, c.abandon(errors.Join(err, c.unpublish()))
 		}
-		if uerr := c.restore(); uerr != nil {
+		if uerr := c.restore(old); uerr != nil {
 			if _, lost := errors.AsType[*LostRace](uerr); lost {
-				return c.abandon(uerr)
+				return 0, c.abandon(uerr)
 			}
-			return fault.Errorf(fault.Environment,
-				"replacing profile directory %s: %w; putting the previous one back failed too: %w; it is in %s, and the next command on this profile goes on from there",
-				c.dir, err, uerr, c.backup(o))
+			return 0, fault.Errorf(fault.Environment,
+				"%s profile directory %s: %w; putting the previous one back failed too: %w; it is in %s, and the next command on this profile goes on from there",
+				doing, c.dir, err, uerr, c.oldPlace(c.Ops[0]))
 		}
-		return c.abandon(fail(err))
+		return 0, c.abandon(fmt.Errorf("%s profile directory %s: %w", doing, c.dir, err))
 	}
 	if err := c.claim(Place{Dir: c.dir, State: c.state}); err != nil {
 		c.warnings = append(c.warnings, err.Error())
 	}
-	if err := c.finish(); err != nil {
-		c.warnings = append(c.warnings, err.Error())
-	}
-	return nil
+	c.conclude()
+	return saved, nil
 }
 
-// swap does the two renames. Whether somebody else was quicker is told by what
-// stands there, for the errors of a lost race differ from system to system.
+// prepareWhole puts on the disk what the renames need, and fills in the journal.
+func (c *change) prepareWhole(old, command string) (saved int, err error) {
+	o := &c.Ops[0]
+	sync := map[string]bool{c.stage(): true, filepath.Dir(c.dir): true}
+	var found, next *Generation
+	if o.Staged != "" {
+		if c.Next, err = c.Identity(c.staged(*o)); err != nil {
+			return 0, err
+		}
+		o.New = c.Next
+		if err := c.syncSmall(c.staged(*o), c.derived); err != nil {
+			return 0, err
+		}
+		if next, err = c.snapshot(c.staged(*o), c.derived); err != nil {
+			return 0, err
+		}
+	}
+	if err := c.syncAll(sync); err != nil {
+		return 0, err
+	}
+	if old != "" {
+		if found, err = c.snapshot(c.dir, c.derived); err != nil {
+			return 0, err
+		}
+	}
+	return c.stageSaves(found, next, command, time.Now())
+}
+
+// swap puts the staged directory in the place of the profile whose identity is
+// old. Whether somebody else was quicker is told by what stands there, for the
+// errors of a lost race differ from system to system.
 func (c *change) swap(old string) error {
 	o := c.Ops[0]
 	if old != "" {
-		err := c.Rename(c.dir, c.backup(o))
-		if err != nil {
-			is, lerr := c.identityOf(c.dir)
-			switch {
-			case lerr != nil:
-				return errors.Join(err, lerr)
-			case is == "": // removed meanwhile, which is as good
-			case is != old:
-				return &LostRace{c.dir}
-			default:
-				return err
-			}
-		} else if moved, err := c.Identity(c.backup(o)); err != nil {
-			return err
-		} else if moved != old {
-			if err := c.RenameNew(c.backup(o), c.dir); err != nil {
-				return fmt.Errorf("putting back what another process made: %w", err)
-			}
-			return &LostRace{c.dir}
+		exchanged, err := c.swapAtOnce(old)
+		if err == nil && !exchanged {
+			err = c.swapAside(old)
 		}
+		if err != nil || exchanged {
+			return err
+		}
+	}
+	if o.Staged == "" {
+		return c.syncTargets()
 	}
 	if err := c.RenameNew(c.staged(o), c.dir); err != nil {
 		is, lerr := c.identityOf(c.dir)
@@ -215,28 +264,97 @@ func (c *change) swap(old string) error {
 	return c.syncTargets()
 }
 
-// restore brings back the previous directory after a failed swap.
-func (c *change) restore() error {
+// swapAtOnce exchanges the two directories, so that at no moment there is none,
+// and moves the old one on. It says whether it did: some filesystems cannot.
+func (c *change) swapAtOnce(old string) (bool, error) {
 	o := c.Ops[0]
-	is, err := c.identityOf(c.dir)
-	if err != nil {
-		return err
+	if o.Staged == "" {
+		return false, nil
 	}
-	if is == c.Next {
-		if err := c.Rename(c.dir, c.staged(o)); err != nil {
+	err := c.Exchange(c.staged(o), c.dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false, nil
+	}
+	if err != nil {
+		is, lerr := c.identityOf(c.dir)
+		switch {
+		case lerr != nil:
+			return false, errors.Join(err, lerr)
+		case is == "": // removed meanwhile, which is as good
+			return false, nil
+		case is == old:
+			return false, err
+		case is != c.Next:
+			return false, &LostRace{c.dir}
+		}
+	}
+	moved, err := c.Identity(c.staged(o))
+	if err != nil {
+		return false, err
+	}
+	if moved != old {
+		if err := c.Exchange(c.staged(o), c.dir); err != nil {
+			return false, fmt.Errorf("putting back what another process made: %w", err)
+		}
+		return false, &LostRace{c.dir}
+	}
+	if err := c.settle(o); err != nil {
+		return false, err
+	}
+	return true, c.syncTargets()
+}
+
+// swapAside moves the old directory away.
+func (c *change) swapAside(old string) error {
+	o := c.Ops[0]
+	if err := c.Rename(c.dir, c.backup(o)); err != nil {
+		is, lerr := c.identityOf(c.dir)
+		switch {
+		case lerr != nil:
+			return errors.Join(err, lerr)
+		case is == "": // removed meanwhile, which is as good
+			return nil
+		case is != old:
+			return &LostRace{c.dir}
+		default:
 			return err
 		}
 	}
-	if kept, err := c.exists(c.backup(o)); err != nil || !kept {
+	moved, err := c.Identity(c.backup(o))
+	if err != nil {
 		return err
 	}
-	if err := c.RenameNew(c.backup(o), c.dir); err != nil {
-		if there, lerr := c.exists(c.dir); lerr == nil && there {
-			return &LostRace{c.dir}
+	if moved != old {
+		if err := c.RenameNew(c.backup(o), c.dir); err != nil {
+			return fmt.Errorf("putting back what another process made: %w", err)
 		}
+		return &LostRace{c.dir}
+	}
+	return nil
+}
+
+// restore brings back the previous directory after a failed swap.
+func (c *change) restore(old string) error {
+	err := c.unpublish()
+	if err == nil {
+		err = c.undoOp(c.Ops[0])
+	}
+	if is, lerr := c.identityOf(c.dir); lerr == nil && is != "" && is != old && is != c.Next {
+		return &LostRace{c.dir}
+	}
+	if err != nil {
 		return err
 	}
 	return c.syncTargets()
+}
+
+// oldPlace is where the previous directory is after an exchange that was not
+// settled, or after it was moved aside.
+func (c *change) oldPlace(o op) string {
+	if is, err := c.identityOf(c.staged(o)); o.Staged != "" && err == nil && is != "" && is != c.Next {
+		return c.staged(o)
+	}
+	return c.backup(o)
 }
 
 func (d disk) keepIfThere(place Place, backup string) (string, []string) {

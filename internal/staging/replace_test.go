@@ -20,7 +20,7 @@ import (
 func replaceWith(t testing.TB, home string, fsys FS, manifest string) (Replacement, error) {
 	return ReplaceDir(t.Context(), placeIn(home), func(stage string) error {
 		return WriteFile(filepath.Join(stage, "package.json"), []byte(manifest), 0o644)
-	}, Options{FS: fsys})
+	}, Options{FS: fsys, Command: "test"})
 }
 
 func TestReplaceDir(t *testing.T) {
@@ -35,6 +35,11 @@ func TestReplaceDir(t *testing.T) {
 	want := map[string]string{
 		"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- 5",
 		"profiles/web.staging-0123456789ab/": "", "profiles/.web.staging-not-ours/": "",
+		"state/web/generations/":         "",
+		"state/web/generations/1.tar.gz": "-rw------- found {cordis.patch.yml -rw-r--r-- []\\n} {dsh-lock.yaml -rw-r--r-- old: 1\\n} {package.json -rw------- {\"old\":1}}",
+	}
+	for i := 1; i <= 5; i++ {
+		want["state/web/generations/"+strconv.Itoa(i+1)+".tar.gz"] = "-rw------- {package.json -rw-r--r-- " + strconv.Itoa(i) + "}"
 	}
 	for i := 3; i <= 5; i++ { // 1 was what the home began with
 		want["state/web/replaced-"+strconv.Itoa(i)+"/"] = ""
@@ -54,7 +59,10 @@ func TestReplaceDirMakes(t *testing.T) {
 	if err != nil || r.Kept != "" || r.Warnings != nil {
 		t.Error(r, err)
 	}
-	want := map[string]string{"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- made"}
+	want := map[string]string{
+		"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- made",
+		"state/web/generations/": "", "state/web/generations/1.tar.gz": "-rw------- {package.json -rw-r--r-- made}",
+	}
 	if diff := cmp.Diff(want, content(t, home)); diff != "" {
 		t.Error(diff)
 	}
@@ -214,7 +222,7 @@ func TestReplaceDirBetweenTheRenames(t *testing.T) {
 			if test.absent {
 				must(t, os.RemoveAll(placeIn(home).Dir))
 			}
-			_, err := replaceWith(t, home, hooked{OS, func(op, path string) error { return test.hook(t, home, op, path) }}, newManifest)
+			_, err := replaceWith(t, home, poor{hooked{OS, func(op, path string) error { return test.hook(t, home, op, path) }}}, newManifest)
 			_, lost := errors.AsType[*LostRace](err)
 			got := outcome{Lost: lost, Says: test.want.Says}
 			if err != nil && !strings.Contains(err.Error(), test.want.Says) || err == nil && test.want.Says != "" {
@@ -276,12 +284,12 @@ func failOnce(when bool, home, name string, err error) error {
 func TestReplaceDirRestoreFails(t *testing.T) {
 	home := newHome(t)
 	broken := true
-	_, err := replaceWith(t, home, hooked{OS, func(op, path string) error {
+	_, err := replaceWith(t, home, poor{hooked{OS, func(op, path string) error {
 		if broken && op == "RenameNew" && path == placeIn(home).Dir {
 			return syscall.EBUSY
 		}
 		return nil
-	}}, "ours")
+	}}}, "ours")
 	backups, _ := filepath.Glob(home + "/profiles/.web.backup-????????????")
 	if len(backups) != 1 || err == nil || !strings.Contains(err.Error(), backups[0]) || fault.ClassOf(err) != fault.Environment {
 		t.Fatalf("backups %q, error %v", backups, err)
@@ -349,7 +357,7 @@ func TestReplaceDirRace(t *testing.T) {
 // removed meanwhile: they meet at the rename.
 func TestReplaceDirRaceWithoutLock(t *testing.T) {
 	home := newHome(t)
-	places := []Place{placeIn(home), {placeIn(home).Dir, filepath.Join(home, "state", "other")}}
+	places := []Place{placeIn(home), {Dir: placeIn(home).Dir, State: filepath.Join(home, "state", "other")}}
 	var preparing sync.Mutex // each is ready at the rename before the other begins
 	var barrier, done sync.WaitGroup
 	barrier.Add(len(places))

@@ -31,7 +31,7 @@ func fullProfile(t testing.TB, home string) {
 // inTx makes a run of a function that fills a transaction.
 func inTx(fill func(t testing.TB, tx *Tx) error) func(testing.TB, FS, string) ([]string, error) {
 	return func(t testing.TB, fsys FS, home string) ([]string, error) {
-		tx, err := Begin(t.Context(), placeIn(home), Options{FS: fsys})
+		tx, err := Begin(t.Context(), placeIn(home), Options{FS: fsys, Command: "test"})
 		if err != nil {
 			return nil, err
 		}
@@ -69,8 +69,11 @@ var scenarios = []scenario{
 	{"replace a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.WriteFile("package.json", []byte(`{"new":2}`), 0o644)
 	})},
-	{"create a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
+	{"create a derived file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.WriteFile("cordis.yml", []byte("new"), 0o644)
+	})},
+	{"create a file", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.WriteFile("extra.yml", []byte("new"), 0o644)
 	})},
 	{"create a file in a new directory", false, smallProfile, inTx(func(t testing.TB, tx *Tx) error {
 		return tx.WriteFile("agent-plugins/x/package.json", []byte("new"), 0o644)
@@ -153,7 +156,7 @@ var scenarios = []scenario{
 	{"replace a profile not worth keeping", false, smallProfile, func(t testing.TB, fsys FS, home string) ([]string, error) {
 		r, err := ReplaceDir(t.Context(), placeIn(home), func(stage string) error {
 			return disk{fsys}.writeFile(filepath.Join(stage, "package.json"), []byte(`{"fresh":1}`), 0o644)
-		}, Options{FS: fsys, Decide: func() (bool, error) { return true, nil }})
+		}, Options{FS: fsys, Command: "test", Decide: func() (bool, error) { return true, nil }})
 		return r.Warnings, err
 	}},
 	{"make the profile", false, func(t testing.TB, home string) {}, replaceProfile},
@@ -186,7 +189,7 @@ func replaceProfile(t testing.TB, fsys FS, home string) ([]string, error) {
 		return errors.Join(
 			disk{fsys}.writeFile(filepath.Join(stage, "package.json"), []byte(`{"fresh":1}`), 0o644),
 			disk{fsys}.writeFile(filepath.Join(stage, "cordis.patch.yml"), []byte("[]\n"), 0o644))
-	}, Options{FS: fsys})
+	}, Options{FS: fsys, Command: "test"})
 	return r.Warnings, err
 }
 

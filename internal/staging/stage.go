@@ -15,6 +15,9 @@ import (
 type Place struct {
 	Dir   string // <home>/profiles/<name>; may be a link to the real directory
 	State string // <home>/state/<name>; may be on another filesystem
+	// Derived are the names in Dir, at any depth, of what can be made again, so
+	// that no generation keeps it.
+	Derived []string
 }
 
 // resolved is the place with Dir absolute and free of links, for what stands beside a
@@ -48,9 +51,10 @@ func (p Place) resolved(d disk) (Place, error) {
 // A staging directory <profiles>/.<name>.staging-<random> holds
 //
 //	lock    held while its process lives
-//	new/    what callers build
-//	files/  small files to be, numbered
-//	old/    what was replaced, numbered
+//	new/      what callers build
+//	files/    small files to be, numbered
+//	old/      what was replaced, numbered
+//	profile/  a profile that a transaction makes
 //
 // and .<name>.backup-<random> is a whole profile that was replaced, on its way
 // to the state directory. Where that is on another filesystem, the finished

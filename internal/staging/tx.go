@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"dsh/internal/fault"
 )
@@ -19,6 +20,14 @@ type Options struct {
 	FS      FS           // nil is [OS]
 	Command string       // what the user runs, for others who wait for us
 	Waiting func(Holder) // called once when somebody else has the lock
+	// Wait is how long to wait for the lock; 0 waits until the context ends.
+	Wait time.Duration
+
+	// Init fills the directory of a profile that is not there. It becomes the
+	// profile in [Tx.Commit], with all that the transaction puts into it, and
+	// is nowhere to be seen before. Without Init a missing profile is an error.
+	// A directory that is there is never given to Init.
+	Init func(dir string) error
 
 	// Make makes what [Begin] needs to be there. It is called with the lock
 	// held and earlier changes finished, so that the profile that it makes, or
@@ -45,20 +54,32 @@ func (o Options) disk() disk {
 // is locked from [Begin] to the end. A Tx is for one goroutine, but any number
 // may build below [Tx.Stage].
 type Tx struct {
-	change  change
+	change  *change
+	work    *change // of the staged directory of a profile that is made; else change
+	command string
 	lock    *Lock
 	unmake  func() error // takes back the making of the profile
 	release func() error // of the staging directory
 	targets map[string]target
 	expect  map[string][]byte
+	seen    map[string]sight
 	files   int
+	saved   int
 	ended   bool
 }
 
 // target is what shall become of one path of the profile.
 type target struct {
-	staged string // relative to the staging directory; "" removes
-	follow bool   // a link at the path is followed, not replaced
+	staged  string // relative to the staging directory; "" removes
+	follow  bool   // a link at the path is followed, not replaced
+	exact   bool   // the permissions are those of what is staged
+	emptied bool   // directories that a removal empties go too
+}
+
+// sight is what was at a path when the transaction was told to change it.
+type sight struct {
+	follow bool
+	mark   string
 }
 
 // ChangedError is a file that somebody else wrote while a transaction ran.
@@ -81,25 +102,26 @@ func (e *ChangedError) Hint() string {
 
 // Begin locks the profile, finishes what an earlier process left, and makes a
 // fresh staging directory beside the profile, which has to exist or to be made
-// by opts.Make. Waiting for the lock ends with ctx, as [Acquire] says.
+// by opts.Init. Waiting for the lock ends with ctx, as [Acquire] says, and after
+// opts.Wait with a [*HeldError].
 func Begin(ctx context.Context, place Place, opts Options) (*Tx, error) {
 	d := opts.disk()
-	lock, err := d.acquire(ctx, filepath.Join(place.State, "lock"), opts.Command, opts.Waiting)
+	lock, err := d.lockPlace(ctx, place, opts)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := d.begin(place, opts.Make)
+	tx, err := d.begin(place, opts)
 	if err != nil {
 		if opts.Unmake != nil {
 			err = errors.Join(err, opts.Unmake())
 		}
 		return nil, errors.Join(err, lock.Release())
 	}
-	tx.lock, tx.unmake = lock, opts.Unmake
+	tx.lock, tx.unmake, tx.command = lock, opts.Unmake, opts.Command
 	return tx, nil
 }
 
-func (d disk) begin(place Place, makeProfile func() error) (*Tx, error) {
+func (d disk) begin(place Place, opts Options) (*Tx, error) {
 	place, err := place.resolved(d)
 	if err != nil {
 		return nil, err
@@ -108,31 +130,66 @@ func (d disk) begin(place Place, makeProfile func() error) (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	if makeProfile != nil {
-		if err := makeProfile(); err != nil {
+	if opts.Make != nil {
+		if err := opts.Make(); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := d.Lstat(place.Dir); err != nil {
+	is, err := d.identityOf(place.Dir)
+	if err == nil && is == "" && opts.Init == nil {
+		_, err = d.Lstat(place.Dir)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("opening profile directory: %w", err)
 	}
-	if err := d.claim(place); err != nil {
+	if is == "" {
+		err = d.mkdirAll(filepath.Dir(place.Dir))
+	} else {
+		err = d.claim(place)
+	}
+	if err != nil {
 		return nil, err
 	}
 	root, release, err := d.newStage(place.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Tx{
-		change: change{
-			disk: d, dir: place.Dir, state: place.State, warnings: warnings,
-			journal: journal{Stage: filepath.Base(root)},
-		},
-		release: release,
-		targets: map[string]target{},
-		expect:  map[string][]byte{},
-	}, nil
+	c := newChange(d, place)
+	c.Stage, c.warnings = filepath.Base(root), warnings
+	tx := &Tx{
+		change: c, work: c, release: release,
+		targets: map[string]target{}, expect: map[string][]byte{}, seen: map[string]sight{},
+	}
+	if is == "" {
+		if err := tx.init(opts.Init); err != nil {
+			return nil, errors.Join(err, release(), d.removeStage(root))
+		}
+	}
+	return tx, nil
 }
+
+// init makes the directory that becomes the profile.
+func (tx *Tx) init(fill func(dir string) error) error {
+	c := tx.change
+	work := &change{disk: c.disk, dir: filepath.Join(c.stage(), "profile"), state: c.state, derived: c.derived}
+	work.Stage = "." // beside it, and not beside the profile
+	if err := c.Mkdir(work.dir, 0o755); err != nil {
+		return fmt.Errorf("making the profile %s: %w", c.dir, err)
+	}
+	tx.work = work
+	return fill(work.dir)
+}
+
+// Dir is where the files of the profile can be read until the commit: the
+// profile, or the staged directory of a profile that the transaction makes.
+func (tx *Tx) Dir() string { return tx.work.dir }
+
+// Creating says that the transaction makes the profile.
+func (tx *Tx) Creating() bool { return tx.work != tx.change }
+
+// Saved is, after [Tx.Commit], the generation of the state that it made; 0 if
+// it made none, because no file changed that generations keep.
+func (tx *Tx) Saved() int { return tx.saved }
 
 // Stage is the directory, on the profile's filesystem, in which callers build
 // what [Tx.Replace] puts in place.
@@ -141,7 +198,12 @@ func (tx *Tx) Stage() string { return filepath.Join(tx.change.stage(), "new") }
 // Warnings are what the user should know though nothing failed: an earlier
 // change that was taken back, left-overs that could not be removed. The next
 // transaction tries again.
-func (tx *Tx) Warnings() []string { return tx.change.warnings }
+func (tx *Tx) Warnings() []string {
+	if !tx.Creating() {
+		return tx.change.warnings
+	}
+	return slices.Concat(tx.change.warnings, tx.work.warnings)
+}
 
 // WriteFile stages the content of the file rel of the profile. As with the
 // function [WriteFile] an existing file keeps its permissions and a link is
@@ -151,12 +213,35 @@ func (tx *Tx) WriteFile(rel string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	staged := filepath.Join("files", strconv.Itoa(tx.files))
-	tx.files++
-	if err := tx.change.writeNew(under(tx.change.stage(), staged), data, perm); err != nil {
+	if err := tx.see(rel, true); err != nil {
+		return err
+	}
+	staged, path := tx.newFile()
+	if err := tx.change.writeNew(path, data, perm); err != nil {
 		return fmt.Errorf("staging %s: %w", rel, err)
 	}
 	tx.targets[rel] = target{staged: staged, follow: true}
+	return nil
+}
+
+// newFile is a free name for a small file, in the staging directory and whole.
+func (tx *Tx) newFile() (staged, path string) {
+	staged = filepath.Join("files", strconv.Itoa(tx.files))
+	tx.files++
+	return staged, under(tx.change.stage(), staged)
+}
+
+// see notes what is at a path that is to change, if it is of what somebody may
+// edit while the transaction runs.
+func (tx *Tx) see(rel string, follow bool) error {
+	if _, done := tx.seen[rel]; done || !tx.work.small(rel) {
+		return nil
+	}
+	mark, err := tx.work.mark(filepath.Join(tx.work.dir, rel), follow)
+	if err != nil {
+		return fmt.Errorf("changing %s: %w", rel, err)
+	}
+	tx.seen[rel] = sight{follow, mark}
 	return nil
 }
 
@@ -174,6 +259,9 @@ func (tx *Tx) Replace(rel, staged string) error {
 	if _, err := tx.change.Lstat(staged); err != nil {
 		return fmt.Errorf("replacing %s: %w", rel, err)
 	}
+	if err := tx.see(rel, false); err != nil {
+		return err
+	}
 	tx.targets[rel] = target{staged: filepath.Join("new", inside)}
 	return nil
 }
@@ -185,12 +273,17 @@ func (tx *Tx) Remove(rel string) error {
 	if err != nil {
 		return err
 	}
+	if err := tx.see(rel, false); err != nil {
+		return err
+	}
 	tx.targets[rel] = target{}
 	return nil
 }
 
 // Expect makes the commit stop with a [*ChangedError] unless the file rel then
-// still holds data, or still is absent when data is nil.
+// still holds data, or still is absent when data is nil. Of the files that the
+// transaction changes it finds out by itself that somebody else did so since it
+// was told.
 func (tx *Tx) Expect(rel string, data []byte) error {
 	rel, err := tx.local(rel)
 	if err != nil {
@@ -236,7 +329,7 @@ func (tx *Tx) Rollback() error {
 // was made, a failure is only worth a warning.
 func (tx *Tx) end(committed bool) error {
 	tx.ended = true
-	c := &tx.change
+	c := tx.change
 	err := tx.release()
 	// While there is a journal it needs what is staged.
 	if open, lerr := c.exists(c.journalPath()); lerr != nil || open {
@@ -259,7 +352,6 @@ func (tx *Tx) end(committed bool) error {
 }
 
 func (tx *Tx) commit() error {
-	c := &tx.change
 	if err := tx.plan(); err != nil {
 		return err
 	}
@@ -268,19 +360,87 @@ func (tx *Tx) commit() error {
 			return err
 		}
 	}
+	for _, rel := range slices.Sorted(maps.Keys(tx.seen)) {
+		if err := tx.checkSeen(rel); err != nil {
+			return err
+		}
+	}
+	if tx.Creating() {
+		return tx.create()
+	}
+	c := tx.change
 	if len(c.Ops) == 0 {
 		return nil
 	}
-	if err := c.prepare(); err != nil {
+	fail := func(err error) error {
 		return c.abandon(fmt.Errorf("preparing the change of %s: %w", c.dir, err))
 	}
-	return c.run()
+	if err := c.prepare(); err != nil {
+		return fail(err)
+	}
+	saved, err := tx.save()
+	if err != nil {
+		return fail(err)
+	}
+	if err := c.run(); err != nil {
+		return err
+	}
+	tx.saved = saved
+	return nil
+}
+
+// create commits a profile that the transaction makes: nobody sees what happens
+// to the staged directory, and one rename makes it the profile.
+func (tx *Tx) create() error {
+	c, work := tx.change, tx.work
+	for _, o := range work.Ops {
+		if filepath.IsAbs(o.Path) {
+			return fmt.Errorf("making the profile %s: %s leads out of it", c.dir, o.rel)
+		}
+	}
+	if err := work.forward(); err != nil {
+		return fmt.Errorf("making the profile %s: %w", c.dir, err)
+	}
+	c.Ops = []op{{Path: ".", Staged: filepath.Base(work.dir)}}
+	saved, err := c.replace("", tx.command, "making")
+	tx.saved = saved
+	return err
+}
+
+// save prepares the generations of the change, if it changes what they keep.
+func (tx *Tx) save() (int, error) {
+	c := tx.change
+	if !slices.ContainsFunc(c.Ops, func(o op) bool { return c.small(o.rel) }) {
+		return 0, nil
+	}
+	found, err := c.snapshot(c.dir, c.derived)
+	if err != nil {
+		return 0, err
+	}
+	next, err := c.after(found)
+	if err != nil {
+		return 0, err
+	}
+	return c.stageSaves(found, next, tx.command, time.Now())
+}
+
+// checkSeen makes sure that a path is as it was when the change was planned.
+func (tx *Tx) checkSeen(rel string) error {
+	path, was := filepath.Join(tx.work.dir, rel), tx.seen[rel]
+	is, err := tx.work.mark(path, was.follow)
+	if err != nil {
+		return fmt.Errorf("changing the profile: %w", err)
+	}
+	if is != was.mark {
+		return &ChangedError{path}
+	}
+	return nil
 }
 
 func (tx *Tx) checkExpected(rel string) error {
-	path := filepath.Join(tx.change.dir, rel)
+	path := filepath.Join(tx.work.dir, rel)
 	want := tx.expect[rel]
-	got, err := tx.change.readFile(path)
+	got, err := tx.work.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		got, err = nil, nil
 	}
@@ -296,7 +456,7 @@ func (tx *Tx) checkExpected(rel string) error {
 // plan makes the ops of the targets: removals first, since on some systems
 // names differ only by case, then directories and links, then small files.
 func (tx *Tx) plan() error {
-	c := &tx.change
+	c := tx.work
 	c.Ops, c.Made = nil, nil
 	rels := slices.Sorted(maps.Keys(tx.targets))
 	made := map[string]bool{}
@@ -367,7 +527,7 @@ func (c *change) missingParents(rel string) ([]string, error) {
 // planOp looks at what is there and what is staged. It is to be skipped if
 // both are the same already.
 func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
-	o = op{Path: rel, Staged: t.staged}
+	o = op{Path: rel, Staged: t.staged, Emptied: t.emptied, rel: rel}
 	path := filepath.Join(c.dir, rel)
 	var old fs.FileInfo
 	if t.follow {
@@ -387,7 +547,13 @@ func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 		return o, false, err
 	}
 	if t.staged == "" {
-		return o, old == nil, nil
+		if old == nil {
+			return o, true, nil
+		}
+		if c.small(rel) {
+			o.Was, err = c.mark(path, false)
+		}
+		return o, false, err
 	}
 	staged, err := c.Lstat(c.staged(o))
 	if err != nil {
@@ -395,7 +561,7 @@ func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 	}
 	o.File = staged.Mode().IsRegular() && (old == nil || old.Mode().IsRegular())
 	if !o.File {
-		return o, false, nil
+		return o, false, c.planWhole(&o, old, staged)
 	}
 	if old != nil {
 		if o.Was, err = c.digest(path); err != nil {
@@ -409,8 +575,24 @@ func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 	if err != nil {
 		return o, false, err
 	}
-	if old != nil && is != o.Was {
+	same := old != nil && is == o.Was
+	switch {
+	case old == nil:
+	case t.exact:
+		same = same && old.Mode().Perm() == staged.Mode().Perm()
+	case !same:
 		err = c.Chmod(c.staged(o), old.Mode().Perm())
 	}
-	return o, is == o.Was, err
+	return o, same, err
+}
+
+// planWhole plans what is not a file in the place of a file.
+func (c *change) planWhole(o *op, old, staged fs.FileInfo) (err error) {
+	if old != nil && old.IsDir() && staged.IsDir() {
+		o.New, err = c.Identity(c.staged(*o))
+	}
+	if err == nil && c.small(o.rel) {
+		o.Was, err = c.mark(c.path(*o), false)
+	}
+	return err
 }

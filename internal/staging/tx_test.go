@@ -72,6 +72,10 @@ func TestTxCommit(t *testing.T) {
 		"profiles/web/node_modules/@new/c/dist/":        "",
 		"profiles/web/node_modules/@new/c/dist/main.js": "-rwxr-xr-x c2",
 		"profiles/web/node_modules/linked":              "-> ../elsewhere",
+
+		"state/web/generations/":         "",
+		"state/web/generations/1.tar.gz": `-rw------- found {cordis.patch.yml -rw-r--r-- []\n} {dsh-lock.yaml -rw-r--r-- old: 1\n} {package.json -rw------- {"old":1}}`,
+		"state/web/generations/2.tar.gz": `-rw------- {cordis.patch.yml -rw-r--r-- []\n} {dsh-lock.yaml -rw-r--r-- new: 2\n} {package.json -rw------- {"new":2}}`,
 	})
 	if diff := cmp.Diff(want, content(t, home)); diff != "" {
 		t.Error(diff)
@@ -242,7 +246,7 @@ func TestBeginRefuses(t *testing.T) {
 	link(t, "loop", home+"/profiles/loop")
 	link(t, "nothing", home+"/profiles/dangling")
 	for _, name := range []string{"missing", "file", "loop", "dangling"} {
-		place := Place{filepath.Join(home, "profiles", name), filepath.Join(home, "state", name)}
+		place := Place{Dir: filepath.Join(home, "profiles", name), State: filepath.Join(home, "state", name)}
 		_, err := Begin(t.Context(), place, Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), "opening profile directory") {
 			t.Errorf("%s: %v", name, err)
@@ -322,7 +326,7 @@ func TestTxOddNames(t *testing.T) {
 	for _, name := range append(oddNames, strings.Repeat("n", 230), strings.Repeat("漢", 80)) {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
-			place := Place{filepath.Join(home, "profiles", name), filepath.Join(home, "state", name)}
+			place := Place{Dir: filepath.Join(home, "profiles", name), State: filepath.Join(home, "state", name)}
 			put(t, place.Dir+"/package.json", "old", 0o644)
 			run := func(fsys FS) error {
 				tx, err := Begin(t.Context(), place, Options{FS: fsys})
@@ -348,8 +352,14 @@ func TestTxOddNames(t *testing.T) {
 			}, Options{})
 			must(t, err)
 			got := tree(t, home)
-			delete(got, "state/"+name+"/lock")
-			delete(got, "state/"+name+"/identity")
+			for _, what := range []string{"lock", "identity", "commits"} {
+				delete(got, "state/"+name+"/"+what)
+			}
+			for path := range got {
+				if strings.HasPrefix(path, "state/"+name+"/generations/") {
+					delete(got, path)
+				}
+			}
 			want := map[string]string{"profiles/": "", "profiles/" + name + "/": "", "profiles/" + name + "/package.json": "-rw-r--r-- fresh",
 				"state/": "", "state/" + name + "/": "", "state/" + name + "/replaced-1/": "", "state/" + name + "/replaced-1/package.json": "-rw-r--r-- new"}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -400,7 +410,11 @@ func TestBeginMakes(t *testing.T) {
 	mkdir(t, home+"/profiles")
 	tx, err = Begin(t.Context(), placeIn(home), Options{Make: func() error { return os.Mkdir(placeIn(home).Dir, 0o755) }})
 	must(t, err, tx.WriteFile("package.json", []byte("made"), 0o644), tx.Commit())
-	if diff := cmp.Diff(map[string]string{"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- made"}, content(t, home)); diff != "" {
+	want := map[string]string{
+		"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- made",
+		"state/web/generations/": "", "state/web/generations/1.tar.gz": "-rw------- found {package.json -rw-r--r-- made}",
+	}
+	if diff := cmp.Diff(want, content(t, home)); diff != "" {
 		t.Error(diff)
 	}
 }

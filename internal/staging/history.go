@@ -1,0 +1,426 @@
+package staging
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"dsh/internal/fault"
+)
+
+// History is the saved generations of one profile, or of the home's own layer.
+// It is a directory of
+//
+//	<id>.tar.gz  a generation: generation.json, and its files below files/
+//	<id>.pin     empty: the generation is kept until this file goes
+//	lock         held while generations are removed, pinned, or added by Save
+type History struct {
+	disk disk
+	dir  string
+}
+
+// OpenHistory is the history in a directory, which need not exist.
+func OpenHistory(dir string) History { return History{disk{OS}, dir} }
+
+// History is the generations of the profile. They outlive its directory.
+func (p Place) History() History { return historyOf(disk{OS}, p.State) }
+
+func historyOf(d disk, state string) History {
+	return History{d, filepath.Join(state, "generations")}
+}
+
+const (
+	generationExt = ".tar.gz"
+	pinExt        = ".pin"
+)
+
+func (h History) path(id int) string { return filepath.Join(h.dir, strconv.Itoa(id)+generationExt) }
+func (h History) pin(id int) string  { return filepath.Join(h.dir, strconv.Itoa(id)+pinExt) }
+
+// NoGenerationError is a generation that is not in the history.
+type NoGenerationError struct {
+	Dir string // of the history
+	ID  int
+}
+
+func (e *NoGenerationError) Error() string {
+	return fmt.Sprintf("there is no generation %d in %s", e.ID, e.Dir)
+}
+
+// List is all generations, the newest first, with their files. Damaged ones are
+// left out, and named in an error that comes beside the rest.
+func (h History) List() ([]Generation, error) {
+	ids, err := h.ids()
+	if err != nil {
+		return nil, err
+	}
+	var list []Generation
+	var damaged []error
+	for _, id := range slices.Backward(ids) {
+		g, err := h.Load(id)
+		if err != nil {
+			damaged = append(damaged, err)
+			continue
+		}
+		list = append(list, *g)
+	}
+	return list, errors.Join(damaged...)
+}
+
+// Load is one generation, or a [*NoGenerationError].
+func (h History) Load(id int) (*Generation, error) {
+	data, err := h.disk.readFile(h.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoGenerationError{h.dir, id}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading generation %d: %w", id, err)
+	}
+	g, err := decodeGeneration(data)
+	if err != nil {
+		return nil, fault.Errorf(fault.Environment, "reading generation %d: %s is damaged: %w", id, h.path(id), err)
+	}
+	g.ID = id // by the name of the file: a profile that is renamed may number its generations anew
+	if g.Pinned, err = h.disk.exists(h.pin(id)); err != nil {
+		return nil, fmt.Errorf("reading generation %d: %w", id, err)
+	}
+	return g, nil
+}
+
+// Pin keeps a generation for ever, or lets it age again. It waits for others
+// that change the history until ctx ends.
+func (h History) Pin(ctx context.Context, id int, pinned bool) error {
+	fail := func(err error) error { return fmt.Errorf("pinning generation %d: %w", id, err) }
+	if there, err := h.disk.exists(h.path(id)); err != nil {
+		return fail(err)
+	} else if !there {
+		return &NoGenerationError{h.dir, id}
+	}
+	lock, err := h.disk.acquire(ctx, filepath.Join(h.dir, "lock"), "", nil)
+	if err != nil {
+		return fail(err)
+	}
+	err = h.setPin(id, pinned)
+	return errors.Join(err, lock.Release())
+}
+
+func (h History) setPin(id int, pinned bool) error {
+	if !pinned {
+		err := h.disk.Remove(h.pin(id))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("unpinning generation %d: %w", id, err)
+		}
+		return nil
+	}
+	if there, err := h.disk.exists(h.path(id)); err == nil && !there {
+		return &NoGenerationError{h.dir, id} // it aged out while we waited
+	}
+	if _, err := h.disk.createFile(h.pin(id), nil, 0o600); err != nil {
+		return fmt.Errorf("pinning generation %d: %w", id, err)
+	}
+	return nil
+}
+
+// Save adds a generation unless it would equal the newest, whose id it gives
+// then. Command is what made the state, or "". Generations that are too old are
+// removed. For a profile this is done by its transactions.
+func (h History) Save(files []SavedFile, command string, now time.Time) (id int, saved bool, err error) {
+	// The lock of the history is held for some renames only.
+	lock, err := h.disk.acquire(context.Background(), filepath.Join(h.dir, "lock"), command, nil)
+	if err != nil {
+		return 0, false, fmt.Errorf("saving a generation: %w", err)
+	}
+	id, saved, err = h.save(files, command, now)
+	if err = errors.Join(err, lock.Release()); err != nil {
+		return id, saved, fmt.Errorf("saving a generation: %w", err)
+	}
+	return id, saved, nil
+}
+
+func (h History) save(files []SavedFile, command string, now time.Time) (id int, saved bool, err error) {
+	ids, err := h.ids()
+	if err != nil {
+		return 0, false, err
+	}
+	newest, err := h.newest(ids)
+	if err == nil && newest != nil && sameFiles(newest.Files, files) {
+		return newest.ID, false, nil
+	}
+	// A newest generation that is damaged is no reason to keep none.
+	id = 1
+	if len(ids) > 0 {
+		id = ids[len(ids)-1] + 1
+	}
+	data, err := encodeGeneration(&Generation{ID: id, Saved: now, Command: command, Files: files})
+	if err != nil {
+		return 0, false, err
+	}
+	h.sweep()
+	created, err := h.disk.createFile(h.path(id), data, 0o600)
+	if err != nil || !created {
+		return 0, false, errors.Join(err, fmt.Errorf("generation %d was saved by somebody else", id))
+	}
+	return id, true, errors.Join(h.age(append(ids, id), now)...)
+}
+
+// sweep removes what a process that died in Save left. What cannot be removed
+// does no harm.
+func (h History) sweep() {
+	entries, err := h.disk.readDirIfAny(h.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if isTemp(e.Name()) {
+			_ = h.disk.Remove(filepath.Join(h.dir, e.Name()))
+		}
+	}
+}
+
+// ids are the generations that are there, the oldest first.
+func (h History) ids() ([]int, error) {
+	ids, err := h.numbered(generationExt)
+	if err != nil {
+		return nil, fmt.Errorf("reading the history: %w", err)
+	}
+	return ids, nil
+}
+
+func (h History) numbered(ext string) ([]int, error) {
+	entries, err := h.disk.readDirIfAny(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ext)
+		if id, err := strconv.Atoi(name); ok && err == nil && id > 0 && strconv.Itoa(id) == name {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// newest is the last of the ids, or nil where there is none.
+func (h History) newest(ids []int) (*Generation, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return h.Load(ids[len(ids)-1])
+}
+
+// How long generations are kept: the newest always, others up to a number and
+// an age, and pinned ones for ever.
+const (
+	keepAlways = 10
+	keepNumber = 100
+	keepAge    = 90 * 24 * time.Hour
+)
+
+// age removes the generations, of all ids, that are too old or too many. It is
+// for whoever has the history's lock.
+func (h History) age(ids []int, now time.Time) (failed []error) {
+	if len(ids) <= keepAlways {
+		return nil
+	}
+	pins, err := h.numbered(pinExt)
+	if err != nil {
+		return []error{fmt.Errorf("removing old generations: %w", err)}
+	}
+	for i, id := range ids[:len(ids)-keepAlways] {
+		if slices.Contains(pins, id) {
+			continue
+		}
+		if len(ids)-i <= keepNumber && !h.olderThan(id, now.Add(-keepAge)) {
+			continue
+		}
+		if err := h.disk.Remove(h.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = append(failed, fmt.Errorf("removing generation %d, which is too old: %w", id, err))
+		}
+	}
+	return failed
+}
+
+// olderThan asks a generation for its time. One that cannot say it stays until
+// it is one too many.
+func (h History) olderThan(id int, limit time.Time) bool {
+	f, err := h.disk.Open(h.path(id))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return false
+	}
+	head, err := readHead(tar.NewReader(z))
+	return err == nil && head.Saved.Before(limit)
+}
+
+// retire removes old generations after a commit. Somebody who pins one at this
+// moment has it done by the next.
+func (h History) retire(now time.Time) []string {
+	warn := func(err error) []string { return []string{fmt.Sprintf("removing old generations: %v", err)} }
+	ids, err := h.ids()
+	if err != nil {
+		return warn(err)
+	}
+	if len(ids) <= keepAlways {
+		return nil
+	}
+	lock, err := h.disk.tryAcquire(filepath.Join(h.dir, "lock"), "")
+	if _, held := errors.AsType[*HeldError](err); held {
+		return nil
+	}
+	if err != nil {
+		return warn(err)
+	}
+	failed := append(h.age(ids, now), lock.Release())
+	if err := errors.Join(failed...); err != nil {
+		return warn(err)
+	}
+	return nil
+}
+
+// The members of a generation's archive.
+const (
+	headName   = "generation.json"
+	filesName  = "files/"
+	headFormat = 1
+)
+
+// generationHead is generation.json.
+type generationHead struct {
+	Format   int       `json:"format"`
+	ID       int       `json:"id"`
+	Saved    time.Time `json:"saved"`
+	Command  string    `json:"command,omitempty"`
+	TooLarge []string  `json:"tooLarge,omitempty"`
+}
+
+func encodeGeneration(g *Generation) ([]byte, error) {
+	var buf bytes.Buffer
+	z := gzip.NewWriter(&buf)
+	w := tar.NewWriter(z)
+	head, err := json.MarshalIndent(generationHead{headFormat, g.ID, g.Saved.UTC(), g.Command, g.TooLarge}, "", "\t")
+	if err != nil {
+		return nil, err
+	}
+	add := func(h tar.Header, data []byte) error {
+		h.Format, h.ModTime = tar.FormatPAX, g.Saved.UTC().Truncate(time.Second)
+		if err := w.WriteHeader(&h); err != nil {
+			return err
+		}
+		_, err := w.Write(data)
+		return err
+	}
+	err = add(tar.Header{Typeflag: tar.TypeReg, Name: headName, Mode: 0o600, Size: int64(len(head))}, head)
+	for _, f := range g.Files {
+		if err != nil {
+			break
+		}
+		if f.Mode&fs.ModeSymlink != 0 {
+			err = add(tar.Header{Typeflag: tar.TypeSymlink, Name: filesName + f.Path, Linkname: string(f.Data), Mode: 0o777}, nil)
+		} else {
+			err = add(tar.Header{Typeflag: tar.TypeReg, Name: filesName + f.Path, Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data))}, f.Data)
+		}
+	}
+	if err = errors.Join(err, w.Close(), z.Close()); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+func decodeGeneration(data []byte) (*Generation, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	// Headers and their padding come on top of the files.
+	const largest = 4 * largestSum
+	content := &io.LimitedReader{R: z, N: largest}
+	r := tar.NewReader(content)
+	head, err := readHead(r)
+	if err != nil {
+		return nil, err
+	}
+	g := &Generation{ID: head.ID, Saved: head.Saved, Command: head.Command, TooLarge: head.TooLarge}
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) && content.N > 0 {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("after %d files: %w", len(g.Files), err)
+		}
+		f, err := readSaved(h, r)
+		if err != nil {
+			return nil, err
+		}
+		g.Files = append(g.Files, f)
+	}
+	// The checksum is at the very end.
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return nil, err
+	}
+	sorted := slices.IsSortedFunc(g.Files, func(a, b SavedFile) int { return strings.Compare(a.Path, b.Path) })
+	unique := len(slices.CompactFunc(slices.Clone(g.Files), func(a, b SavedFile) bool { return a.Path == b.Path })) == len(g.Files)
+	if !sorted || !unique {
+		return nil, errors.New("its files are not in order")
+	}
+	return g, nil
+}
+
+func readHead(r *tar.Reader) (generationHead, error) {
+	var head generationHead
+	h, err := r.Next()
+	if err != nil {
+		return head, err
+	}
+	if h.Name != headName || h.Typeflag != tar.TypeReg {
+		return head, fmt.Errorf("it begins with %s, not with %s", h.Name, headName)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, largestFile))
+	if err != nil {
+		return head, err
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return head, fmt.Errorf("%s: %w", headName, err)
+	}
+	if head.Format != headFormat {
+		return head, fmt.Errorf("its format is %d, and this dsh knows %d", head.Format, headFormat)
+	}
+	return head, nil
+}
+
+func readSaved(h *tar.Header, r io.Reader) (SavedFile, error) {
+	name, ok := strings.CutPrefix(h.Name, filesName)
+	if !ok || !fs.ValidPath(name) || name == "." || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return SavedFile{}, fmt.Errorf("it has a file with the name %q", h.Name)
+	}
+	switch h.Typeflag {
+	case tar.TypeSymlink:
+		return SavedFile{name, fs.ModeSymlink, []byte(h.Linkname)}, nil
+	case tar.TypeReg:
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return SavedFile{}, fmt.Errorf("%s: %w", h.Name, err)
+		}
+		return SavedFile{name, fs.FileMode(h.Mode).Perm(), data}, nil
+	}
+	return SavedFile{}, fmt.Errorf("%s is neither a file nor a link", h.Name)
+}
