@@ -42,12 +42,16 @@ func (r *runner) pluginCommand() *cli.Command {
 			r.verb("update", []string{"up", "upgrade"}, "resolve packages anew: the named ones, or all", "[<name>...]", r.pluginUpdate,
 				&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}, forceFlag()),
 			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList),
+			r.verb("copy", nil, "copy packages of another profile, in the versions that it has", "[<name>...]", r.pluginCopy,
+				&cli.StringFlag{Name: "from", Usage: "the profile that has them"},
+				&cli.BoolFlag{DisableDefaultText: true, Name: "update", Usage: "take the other profile's version of what is there already"},
+				&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "say what would be copied, and change nothing"}, forceFlag()),
 			r.exemptionVerb("version-exemptions", "print the bundles that are let through with another harness version", " ", r.versionExemptions),
 			r.exemptionVerb("allow-version", "let a bundle through with a harness version that its peers exclude", "<package@version>", r.allowVersion,
 				harnessFlag(), &cli.BoolFlag{DisableDefaultText: true, Name: "accept-risk", Usage: "say that the bundle may break the harness, or be broken by it"}),
 			r.exemptionVerb("revoke-version", "take such an exemption back", "<package@version>", r.revokeVersion, harnessFlag()),
 		},
-		Action: r.otherVerb,
+		Action: r.otherPluginVerb,
 	}
 }
 
@@ -116,7 +120,7 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := profile.ParseName(r.invocation.Profile)
+	name, err := r.profileName()
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +131,7 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 	}
 	run := &pluginRun{runner: r, cli: c, ctx: c.Context, env: env, progress: r.ui.Progress()}
 	run.opts = action.PluginOptions{
-		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Force: c.Bool("force"), Events: run.events(),
+		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Force: c.Bool("force"), Events: installEvents(run.progress),
 	}
 	return run, nil
 }
@@ -135,16 +139,17 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 // shellProfile is the profile's name for commands to paste.
 func (p *pluginRun) shellProfile() string { return fault.ShellWord(p.opts.Name.String()) }
 
-func (p *pluginRun) events() install.Events {
+// installEvents shows on a progress line how an install proceeds.
+func installEvents(progress *ui.Progress) install.Events {
 	var received, fetched, total atomic.Int64
 	fetching := func() {
 		if total.Load() == 0 {
 			return // an archive that is fetched to learn its name
 		}
-		p.progress.Set("fetching packages: %d of %d, %s", fetched.Load(), total.Load(), ui.Bytes(received.Load()))
+		progress.Set("fetching packages: %d of %d, %s", fetched.Load(), total.Load(), ui.Bytes(received.Load()))
 	}
 	return install.Events{
-		Resolving: func(name string) { p.progress.Set("resolving %s", name) },
+		Resolving: func(name string) { progress.Set("resolving %s", name) },
 		Fetching: func(done, all int) {
 			fetched.Store(int64(done))
 			total.Store(int64(all))
@@ -154,7 +159,7 @@ func (p *pluginRun) events() install.Events {
 			received.Add(n)
 			fetching()
 		},
-		Linking: func(n int) { p.progress.Set("laying out %d packages", n) },
+		Linking: func(n int) { progress.Set("laying out %d packages", n) },
 	}
 }
 
@@ -227,12 +232,56 @@ func (r *runner) pluginUpdate(p *pluginRun) error {
 	return p.report(report, err)
 }
 
+func (r *runner) pluginCopy(p *pluginRun) error {
+	if p.cli.String("from") == "" {
+		return fault.WithHint(fault.Errorf(fault.Other, "plugin copy needs --from, the profile that has the packages"), "dsh profile list shows the profiles")
+	}
+	from, err := profile.ParseName(p.cli.String("from"))
+	if err != nil {
+		return err
+	}
+	opts := action.CopyPluginsOptions{
+		PluginOptions: p.opts, From: from, Names: p.cli.Args().Slice(), Update: p.cli.Bool("update"), DryRun: p.cli.Bool("dry-run"),
+	}
+	done, err := action.CopyPlugins(p.ctx, p.env, opts)
+	p.progress.Stop()
+	if err != nil {
+		return err
+	}
+	for _, s := range done.Skipped {
+		p.ui.Say("left alone %s: %s", s.Name, s.Reason)
+	}
+	for _, s := range done.Settings {
+		p.ui.Say("not copied: the settings of row %s in %s:%d", s.Row, s.File, s.Line)
+	}
+	p.said(&done.Report)
+	return p.ui.Result(done, func(w io.Writer) {
+		switch {
+		case len(done.Copied) == 0:
+			fmt.Fprintf(w, "there is nothing to copy from profile %s to profile %s\n", done.From, done.Profile)
+		case opts.DryRun:
+			for _, c := range done.Copied {
+				fmt.Fprintf(w, "would copy %s %s as %s\n", c.Name, c.Version, c.Spec)
+			}
+			fmt.Fprintln(w, "nothing was changed")
+		default:
+			printReport(w, &done.Report)
+		}
+	})
+}
+
 // report prints what a command did.
 func (p *pluginRun) report(report *action.Report, err error) error {
 	p.progress.Stop()
 	if err != nil {
 		return ended(p.ctx, err)
 	}
+	p.said(report)
+	return p.ui.Result(report, func(w io.Writer) { printReport(w, report) })
+}
+
+// said tells what a user should know of a change besides its result.
+func (p *pluginRun) said(report *action.Report) {
 	if report.Created {
 		p.ui.Say("initialized profile %s at %s", report.Profile, report.Dir)
 		p.warnReserved(p.opts.Name)
@@ -252,7 +301,6 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 	if by := report.Tree.Replaced; by != "" {
 		p.ui.Say("node_modules was made by %s and has been made anew", by)
 	}
-	return p.ui.Result(report, func(w io.Writer) { printReport(w, report) })
 }
 
 // ownSpec is where a package came from, to be written behind another name.
@@ -488,18 +536,18 @@ func oneLetterApart(a, b string) bool {
 	return swapped || a[i+1:] == b[i+1:]
 }
 
-// otherVerb refuses pnpm's other verbs with the command that runs them.
-func (r *runner) otherVerb(c *cli.Context) error {
+// otherPluginVerb refuses pnpm's other verbs with the command that runs them.
+func (r *runner) otherPluginVerb(c *cli.Context) error {
 	args := c.Args().Slice()
 	env, err := r.env(r.invocation.Global)
 	if err != nil {
 		return err
 	}
-	name, err := profile.ParseName(r.invocation.Profile)
+	name, err := r.profileName()
 	if err != nil {
 		return err
 	}
-	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, list, version-exemptions, allow-version and revoke-version", args[0])
+	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, list, copy, version-exemptions, allow-version and revoke-version", args[0])
 	if meant := r.closestVerb(c, args[0]); meant != "" {
 		return fault.WithHint(unknown, "did you mean: dsh plugin --profile %s %s", fault.ShellWord(name.String()), fault.ShellWords(append([]string{meant}, args[1:]...)...))
 	}

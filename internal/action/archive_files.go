@@ -1,0 +1,253 @@
+package action
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"dsh/internal/archive"
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/staging"
+)
+
+// addFiles takes the small files of the profile, less what must not leave the
+// machine, and warns of what they say about it.
+func (x *exporter) addFiles(now *staging.Generation) error {
+	for _, f := range now.Files {
+		data, reason := x.travels(now, f)
+		if reason != "" {
+			x.leaveOut(f.Path, reason)
+		}
+		if data == nil {
+			continue
+		}
+		x.put(f.Path, data, f.Mode&fs.ModeSymlink == 0 && f.Mode&0o111 != 0)
+		x.warnOfSecrets(f.Path, data)
+		x.warnOfPlaces(f.Path, data)
+	}
+	for _, name := range now.TooLarge {
+		if !x.included(name) {
+			x.leaveOut(name, "it is too large")
+			continue
+		}
+		data, err := readFile(filepath.Join(x.dir, filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		x.put(name, data, false)
+	}
+	for _, kind := range dependencyKinds {
+		for _, d := range x.manifest.Dependencies(kind) {
+			if u, err := url.Parse(d.Spec); err == nil && u.Host != "" && (u.User != nil || u.RawQuery != "") {
+				x.warn("the address of %s in %s may hold a secret, and travels", d.Name, packageJSON)
+			}
+		}
+	}
+	return nil
+}
+
+// travels is what of a file goes into the archive, nil for nothing, and why it
+// is not all.
+func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (data []byte, reason string) {
+	if err := archive.CheckFile(f.Path); err != nil {
+		return nil, err.Error()
+	}
+	data = f.Data
+	if f.Mode&fs.ModeSymlink != 0 {
+		target := path.Join(path.Dir(f.Path), filepath.ToSlash(string(f.Data)))
+		to, ok := now.File(target)
+		if !ok || path.IsAbs(filepath.ToSlash(string(f.Data))) {
+			return nil, "it is a link to a folder, or to nothing"
+		}
+		data = to
+	}
+	switch base := path.Base(f.Path); {
+	case x.included(f.Path):
+	case base == npmrcName:
+		if kept, left := registriesOnly(data, "may hold a secret"); len(left) > 0 {
+			if len(kept) == 0 {
+				return nil, mayHoldSecrets
+			}
+			return kept, "only the registries that it names travel; the rest may hold secrets"
+		}
+	case isSecretFile(base) || registryLogin.Match(data):
+		return nil, mayHoldSecrets
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, ""
+}
+
+const (
+	npmrcName      = ".npmrc"
+	mayHoldSecrets = "it may hold secrets"
+)
+
+// isSecretFile says whether a file of this name is where people keep secrets.
+func isSecretFile(base string) bool {
+	base = strings.ToLower(base)
+	if rest, ok := strings.CutPrefix(base, ".env."); ok {
+		return !slices.Contains([]string{"example", "sample", "template", "dist"}, rest)
+	}
+	return slices.Contains([]string{".env", ".netrc", "_netrc", npmrcName}, base) ||
+		slices.Contains([]string{".pem", ".key", ".p12", ".pfx"}, path.Ext(base))
+}
+
+// registryLogin is a line with which package managers log in at a registry.
+var registryLogin = regexp.MustCompile(`(?mi)^\s*"?(//[^\s=]+:)?(_authToken|_auth|_password|npmAuthToken|npmAuthIdent)"?\s*[=:]\s*\S`)
+
+// registriesOnly is the lines of an .npmrc that only say where packages are, and
+// what is left out: any other may hold a secret, send one to somebody, or decide
+// whom connections trust.
+func registriesOnly(text []byte, why string) (kept []byte, left []string) {
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';':
+		case isRegistryLine(trimmed):
+			kept = append(kept, strings.TrimRight(line, "\r\n")...)
+			kept = append(kept, '\n')
+		default:
+			left = append(left, fmt.Sprintf("line %d %s", n, why))
+		}
+	}
+	return kept, left
+}
+
+func isRegistryLine(line string) bool {
+	key, value, ok := strings.Cut(line, "=")
+	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+	if key != "registry" && !(strings.HasPrefix(key, "@") && strings.HasSuffix(key, ":registry") && !strings.ContainsAny(key, "[]")) {
+		return false
+	}
+	u, err := url.Parse(value)
+	return ok && err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.RawQuery == "" &&
+		!strings.Contains(value, "${")
+}
+
+// included says whether the user wants a file in the archive whatever it is.
+func (x *exporter) included(name string) bool { return slices.Contains(x.opts.Include, name) }
+
+// checkIncluded refuses the name of a file that is not there.
+func (x *exporter) checkIncluded() error {
+	for _, name := range x.opts.Include {
+		if _, ok := x.files[name]; !ok && !x.inSource[name] {
+			return fault.Errorf(fault.Other, "--include %s: profile %s has no such file; names are as the list of what is left out has them", name, x.opts.Name)
+		}
+	}
+	return nil
+}
+
+// warnOfSecrets names the values of a layer that look like secrets. They travel,
+// for the profile may need them.
+func (x *exporter) warnOfSecrets(name string, text []byte) {
+	if ext := path.Ext(name); ext != ".yml" && ext != ".yaml" {
+		return
+	}
+	patches, err := compose.ParsePatches(compose.Source{File: name, Dir: x.dir}, text)
+	if err != nil {
+		return
+	}
+	for _, patch := range patches {
+		for _, at := range secretPlaces(patch.Map) {
+			x.warn("%s: the value of %s looks like a secret, and travels", name, at)
+		}
+	}
+}
+
+// secretPlaces is where in a patch there are values that are never shown, as
+// ROW.KEY. Expressions say where a secret is and hold none.
+func secretPlaces(patch *compose.Map) []string {
+	var found []string
+	var walk func(at string, v, masked compose.Value)
+	walk = func(at string, v, masked compose.Value) {
+		switch v := v.(type) {
+		case *compose.Map:
+			hidden, ok := masked.(*compose.Map)
+			if !ok {
+				return
+			}
+			if id, has := v.Get("id"); has && compose.Truthy(id) {
+				at = compose.IDText(id)
+			}
+			for key, value := range v.All() {
+				below := key
+				if at != "" && key == "config" {
+					below = at
+				} else if at != "" {
+					below = at + "." + key
+				}
+				shown, _ := hidden.Get(key)
+				walk(below, value, shown)
+			}
+		case *compose.List:
+			hidden, ok := masked.(*compose.List)
+			if !ok || len(hidden.Items) != len(v.Items) {
+				return
+			}
+			for i, item := range v.Items {
+				below := at
+				if _, isMap := item.(*compose.Map); !isMap {
+					below = fmt.Sprintf("%s.%d", at, i)
+				}
+				walk(below, item, hidden.Items[i])
+			}
+		case compose.Expr:
+		default:
+			if v != masked {
+				found = append(found, at)
+			}
+		}
+	}
+	if !compose.Endless(patch) {
+		walk("", patch, compose.Redact(patch))
+	}
+	return found
+}
+
+// warnOfPlaces names the line of a file that speaks of this machine's folders.
+func (x *exporter) warnOfPlaces(name string, text []byte) {
+	if name == packageJSON || bytes.IndexByte(text, 0) >= 0 {
+		return // the specs of local sources are written anew
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		for _, dir := range []string{x.env.Home.Dir(), x.env.userHome()} {
+			if place := placeIn(line, dir); place != "" {
+				x.warn("%s:%d names %s, which other machines do not have", name, n, place)
+				return
+			}
+		}
+	}
+}
+
+// placeIn is the path in a line that is dir or is below it, "" for none.
+func placeIn(line, dir string) string {
+	if len(dir) < 2 {
+		return ""
+	}
+	i := strings.Index(line, dir)
+	if i < 0 {
+		return ""
+	}
+	rest := line[i+len(dir):]
+	end := strings.IndexAny(rest, " \t\r\n\"',;)]}")
+	if end < 0 {
+		end = len(rest)
+	}
+	if end > 0 && rest[0] != '/' && rest[0] != '\\' {
+		return "" // a longer name
+	}
+	return dir + rest[:end]
+}

@@ -1,0 +1,289 @@
+package action
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"dsh/internal/archive"
+	"dsh/internal/fault"
+	"dsh/internal/install"
+	"dsh/internal/install/store"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// sourcesDir is the folder of a profile with what came along from its sender's
+// disk.
+const sourcesDir = "sources"
+
+// sourceKinds is what a local source is called.
+var sourceKinds = map[install.Kind]string{install.Archive: "archive", install.Folder: "folder", install.Link: "link"}
+
+// addSources makes manifest and lockfile speak of nothing outside the profile.
+// Folders and archives that are elsewhere travel as archives in the folder
+// sources: an archive is the same on every system, executable bits included.
+func (x *exporter) addSources(ctx context.Context) error {
+	linked := false
+	for _, kind := range dependencyKinds {
+		for _, d := range x.manifest.Dependencies(kind) {
+			spec, err := install.ParseDependency(d.Name, d.Spec, x.dir)
+			if err != nil {
+				return err
+			}
+			if !local(spec.Kind) {
+				continue
+			}
+			if stays, err := x.staysInside(ctx, spec); err != nil {
+				return err
+			} else if stays {
+				continue
+			}
+			if err := x.addSource(ctx, kind, spec); err != nil {
+				return fmt.Errorf("%s: %w", d.Name, err)
+			}
+			linked = linked || spec.Kind == install.Link
+		}
+	}
+	if !linked {
+		return nil
+	}
+	// What a linked folder needs was its own affair, and is the profile's now.
+	return x.resolve(ctx)
+}
+
+// staysInside says whether a source is in the profile and travels with its
+// files, just as it is installed. Then the spec need only be relative.
+func (x *exporter) staysInside(ctx context.Context, spec install.Spec) (bool, error) {
+	rel, err := filepath.Rel(x.dir, spec.Place)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false, nil
+	}
+	at := filepath.ToSlash(rel)
+	node, locked := x.node(spec.Name)
+	switch {
+	case !locked:
+		return false, nil
+	case spec.Kind == install.Archive:
+		if _, travels := x.files[at]; !travels || install.CheckArchive(spec.Place, node.Integrity) != nil {
+			return false, nil
+		}
+	case spec.Kind == install.Link:
+		if _, err := os.Stat(filepath.Join(spec.Place, "node_modules")); err == nil {
+			x.warn("%s links to the folder %s of the profile, whose own node_modules do not travel", spec.Name, at)
+		}
+	default:
+		entry, err := x.packages.AddFolder(ctx, spec.Place)
+		if err != nil || entry.Integrity != node.Integrity {
+			return false, nil
+		}
+		for _, f := range entry.Files {
+			// Windows knows no executable files, and would see other content.
+			if _, travels := x.files[path.Join(at, f.Path)]; !travels || f.Executable {
+				return false, nil
+			}
+		}
+	}
+	prefix := "file:./"
+	if spec.Kind == install.Link {
+		prefix = "link:./"
+	}
+	x.respell(spec.Name, prefix+at, install.Origin{Kind: spec.Kind, Place: at}, node.Integrity)
+	return true, nil
+}
+
+func (x *exporter) node(name string) (install.Located, bool) {
+	if x.lock == nil {
+		return install.Located{}, false
+	}
+	n, ok := x.lock.Nodes["node_modules/"+name]
+	return n, ok
+}
+
+// respell writes the spec of a dependency anew in manifest and lockfile.
+func (x *exporter) respell(name, text string, origin install.Origin, id store.Integrity) {
+	_, kind, _ := x.manifest.Dependency(name)
+	x.manifest.SetDependency(kind, name, text)
+	node, ok := x.node(name)
+	if !ok {
+		return
+	}
+	x.lock.Wanted[name] = text
+	pkg := *node.Package
+	pkg.Origin, pkg.Integrity = origin, id
+	x.lock.Nodes["node_modules/"+name] = install.Located{Package: &pkg, Optional: node.Optional}
+}
+
+// addSource puts the content of one source into the archive.
+func (x *exporter) addSource(ctx context.Context, kind profile.DependencyKind, spec install.Spec) error {
+	node, locked := x.node(spec.Name)
+	if !locked {
+		if kind != profile.OptionalDependencies {
+			return fault.Errorf(fault.Package, "it is not in %s", install.LockName)
+		}
+		return fault.Errorf(fault.Package, "it is not installed, so that nothing of it can travel; take it out of %s first", packageJSON)
+	}
+	data, err := x.packed(ctx, spec, node)
+	if err != nil {
+		return err
+	}
+	id, err := install.ArchiveIntegrity(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	at := x.freeName(flatName(spec.Name) + "-" + node.Version)
+	x.put(at, data, false)
+	if spec.Kind == install.Link {
+		delete(x.lock.Nodes, "node_modules/"+spec.Name)
+		delete(x.lock.Wanted, spec.Name)
+	}
+	x.respell(spec.Name, "file:./"+at, install.Origin{Kind: install.Archive, Place: at}, id)
+	x.done.Sources = append(x.done.Sources, archive.Source{Package: spec.Name, Path: at, Was: sourceKinds[spec.Kind]})
+	return nil
+}
+
+// freeName is a path in the sources folder that no file has.
+func (x *exporter) freeName(stem string) string {
+	at := path.Join(sourcesDir, stem+".tgz")
+	for n := 2; x.files[at].Open != nil; n++ {
+		at = path.Join(sourcesDir, fmt.Sprintf("%s-%d.tgz", stem, n))
+	}
+	return at
+}
+
+// packed is the archive of a source: as it is installed, and for a linked folder
+// as it is now.
+func (x *exporter) packed(ctx context.Context, spec install.Spec, node install.Located) ([]byte, error) {
+	if spec.Kind == install.Archive && install.CheckArchive(spec.Place, node.Integrity) == nil {
+		return os.ReadFile(spec.Place)
+	}
+	entry, stored := x.packages.Get(node.Integrity)
+	if !stored || !entry.Intact() {
+		if spec.Kind == install.Archive {
+			return nil, fault.WithHint(fault.Errorf(fault.Package, "%s is not what was installed from it, and the store does not have that any more", spec.Place),
+				"dsh plugin --profile %s update %s", fault.ShellWord(x.opts.Name.String()), fault.ShellWord(spec.Name))
+		}
+		var err error
+		if entry, err = x.packages.AddFolder(ctx, spec.Place); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Kind == install.Folder && entry.Integrity != node.Integrity {
+		return nil, fault.WithHint(fault.Errorf(fault.Package, "%s is not what was installed from it, and the store does not have that any more", spec.Place),
+			"dsh plugin --profile %s update %s", fault.ShellWord(x.opts.Name.String()), fault.ShellWord(spec.Name))
+	}
+	return x.pack(spec.Name, entry)
+}
+
+// pack makes the archive of a package's content as npm would, the same for the
+// same content, without files that may hold secrets.
+func (x *exporter) pack(name string, entry store.Entry) ([]byte, error) {
+	var b bytes.Buffer
+	zw := gzip.NewWriter(&b)
+	tw := tar.NewWriter(zw)
+	for _, f := range entry.Files {
+		if shown := name + "/" + f.Path; x.included(shown) {
+			x.inSource[shown] = true
+		} else if isSecretFile(path.Base(f.Path)) {
+			x.leaveOut(shown, mayHoldSecrets)
+			continue
+		}
+		if err := packFile(tw, filepath.Join(entry.Dir(), filepath.FromSlash(f.Path)), f); err != nil {
+			return nil, err
+		}
+	}
+	err := errors.Join(tw.Close(), zw.Close())
+	return b.Bytes(), err
+}
+
+func packFile(tw *tar.Writer, file string, f store.File) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	mode := int64(0o644)
+	if f.Executable {
+		mode = 0o755
+	}
+	err = tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "package/" + f.Path, Size: f.Size, Mode: mode, ModTime: time.Unix(0, 0)})
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(tw, in)
+	return err
+}
+
+// resolve makes the lockfile of the archive complete, by installing its profile
+// in a temporary place.
+func (x *exporter) resolve(ctx context.Context) (err error) {
+	scratch, err := x.packages.TempDir()
+	if err != nil {
+		return err
+	}
+	place := staging.Place{Dir: filepath.Join(scratch, "profile"), State: filepath.Join(scratch, "state")}
+	files := map[string][]byte{packageJSON: x.manifest.Bytes(), install.LockName: x.lock.Bytes()}
+	for name, content := range x.files {
+		if name != packageJSON && name != install.LockName {
+			if files[name], err = inMemory(content); err != nil {
+				return err
+			}
+		}
+	}
+	// Who exports may log in at registries; who receives logs in on their own.
+	if text, err := os.ReadFile(filepath.Join(x.dir, npmrcName)); err == nil {
+		files[npmrcName] = text
+	}
+	var saved []staging.SavedFile
+	for name, data := range files {
+		saved = append(saved, staging.SavedFile{Path: name, Mode: 0o644, Data: data})
+	}
+	if err := writeSaved(place.Dir, saved); err != nil {
+		return err
+	}
+	tx, err := staging.Begin(ctx, place, staging.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	p := &profile.Profile{Name: x.opts.Name, Dir: place.Dir, Manifest: x.manifest}
+	err = x.env.withJob(PluginOptions{Force: true, Events: x.opts.Events}, tx, p, func(j *install.Job) error {
+		_, err := j.Install(ctx, install.InstallOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("find out what the linked folders need: %w", err)
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(place.Dir, install.LockName))
+	if err == nil {
+		x.lock, err = install.ParseLock(install.LockName, text)
+	}
+	return err
+}
+
+func inMemory(c archive.Content) ([]byte, error) {
+	r, err := c.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// isInside says whether a path of a lockfile or spec is one in the profile.
+func isInside(place string) bool {
+	return !strings.Contains(place, `\`) && !path.IsAbs(place) && filepath.IsLocal(filepath.FromSlash(place))
+}

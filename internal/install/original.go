@@ -1,0 +1,105 @@
+package install
+
+import (
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"dsh/internal/fault"
+	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
+	"dsh/internal/staging"
+)
+
+// Download fetches the file at an http(s) address into a temporary directory of
+// the store, which goes with its Close, and returns its path.
+func Download(ctx context.Context, client *registry.Client, packages *store.Store, address string) (file string, err error) {
+	err = client.Retry(ctx, func() error {
+		dir, err := packages.TempDir() // go-getter wants a destination that is not there
+		if err != nil {
+			return err
+		}
+		file, err = download(ctx, client.HTTP(), address, dir)
+		return err
+	})
+	return file, err
+}
+
+// Original fetches the archive that a package of a registry or an address was
+// unpacked from, as a file in a temporary directory of the store, and checks it
+// against the package's integrity. The store has the content alone, which proves
+// nothing to somebody else.
+func Original(ctx context.Context, client *registry.Client, packages *store.Store, pkg *Package) (file string, err error) {
+	switch pkg.Origin.Kind {
+	case URL:
+		file, err = Download(ctx, client, packages, pkg.Origin.Place)
+	case Registry:
+		file, err = fromRegistry(ctx, client, packages, pkg)
+	default:
+		return "", fault.Errorf(fault.Package, "%s comes from neither a registry nor an address", pkg.describe())
+	}
+	if err == nil {
+		err = CheckArchive(file, pkg.Integrity)
+	}
+	return file, within(pkg.describe(), err)
+}
+
+func fromRegistry(ctx context.Context, client *registry.Client, packages *store.Store, pkg *Package) (file string, err error) {
+	dir, err := packages.TempDir()
+	if err != nil {
+		return "", err
+	}
+	body, _, err := client.OpenTarball(ctx, registryDist(client, pkg))
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	file = filepath.Join(dir, "archive")
+	out, err := staging.OS.Create(file, 0o644)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(out, body)
+	return file, errors.Join(err, out.Close())
+}
+
+// registryDist is where a registry has a locked package.
+func registryDist(client *registry.Client, pkg *Package) registry.Dist {
+	dist := registry.Dist{Tarball: pkg.Origin.Place}
+	if dist.Tarball == "" {
+		dist.Tarball = client.TarballURL(pkg.Name, pkg.Version)
+	}
+	return dist
+}
+
+// CheckArchive holds a file against a hash; another content is a
+// [*store.MismatchError].
+func CheckArchive(file string, want store.Integrity) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	got, err := ArchiveIntegrity(f)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	if got != want {
+		return &store.MismatchError{Want: want, Got: got}
+	}
+	return nil
+}
+
+// ArchiveIntegrity is the hash of the bytes of an archive.
+func ArchiveIntegrity(r io.Reader) (store.Integrity, error) {
+	hash := sha512.New()
+	if _, err := io.Copy(hash, r); err != nil {
+		return store.Integrity{}, err
+	}
+	return store.ParseIntegrity("sha512-" + base64.StdEncoding.EncodeToString(hash.Sum(nil)))
+}
