@@ -197,7 +197,7 @@ func (x *exporter) gather(ctx context.Context, now *staging.Generation) error {
 	if err := x.addSources(ctx); err != nil {
 		return err
 	}
-	x.put(packageJSON, x.manifest.Bytes(), false)
+	x.put(manifestName, x.manifest.Bytes(), false)
 	if x.lock != nil {
 		x.put(install.LockName, x.lock.Bytes(), false)
 	}
@@ -211,17 +211,17 @@ func (x *exporter) gather(ctx context.Context, now *staging.Generation) error {
 	return x.checkIncluded()
 }
 
-const packageJSON = "package.json"
+const manifestName = "package.json"
 
 // read reads manifest and lockfile, which have to fit: the receiver installs
 // exactly what the lockfile says.
 func (x *exporter) read(now *staging.Generation) (err error) {
 	name := fault.ShellWord(x.opts.Name.String())
-	text, ok := now.File(packageJSON)
+	text, ok := now.File(manifestName)
 	if !ok {
-		return fault.Errorf(fault.Other, "profile %s has no %s", x.opts.Name, packageJSON)
+		return fault.Errorf(fault.Other, "profile %s has no %s", x.opts.Name, manifestName)
 	}
-	if x.manifest, err = profile.ParseManifest(filepath.Join(x.dir, packageJSON), text); err != nil {
+	if x.manifest, err = profile.ParseManifest(filepath.Join(x.dir, manifestName), text); err != nil {
 		return fault.WithHint(err, "dsh profile repair %s", name)
 	}
 	text, ok = now.File(install.LockName)

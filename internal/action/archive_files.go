@@ -46,7 +46,7 @@ func (x *exporter) addFiles(now *staging.Generation) error {
 	for _, kind := range dependencyKinds {
 		for _, d := range x.manifest.Dependencies(kind) {
 			if u, err := url.Parse(d.Spec); err == nil && u.Host != "" && (u.User != nil || u.RawQuery != "") {
-				x.warn("the address of %s in %s may hold a secret, and travels", d.Name, packageJSON)
+				x.warn("the address of %s in %s may hold a secret, and travels", d.Name, manifestName)
 			}
 		}
 	}
@@ -217,7 +217,7 @@ func secretPlaces(patch *compose.Map) []string {
 
 // warnOfPlaces names the line of a file that speaks of this machine's folders.
 func (x *exporter) warnOfPlaces(name string, text []byte) {
-	if name == packageJSON || bytes.IndexByte(text, 0) >= 0 {
+	if name == manifestName || bytes.IndexByte(text, 0) >= 0 {
 		return // the specs of local sources are written anew
 	}
 	n := 0

@@ -175,11 +175,11 @@ func (a *Archive) text(rel string) ([]byte, bool) {
 // check looks at what the archive says: manifest and lockfile have to fit each
 // other, and may name nothing on the disk outside the profile.
 func (a *Archive) check(opts ImportOptions) (err error) {
-	text, ok := a.text(packageJSON)
+	text, ok := a.text(manifestName)
 	if !ok {
-		return fault.Errorf(fault.Package, "it holds no %s, so it is no profile", packageJSON)
+		return fault.Errorf(fault.Package, "it holds no %s, so it is no profile", manifestName)
 	}
-	if a.manifest, err = profile.ParseManifest(packageJSON, text); err != nil {
+	if a.manifest, err = profile.ParseManifest(manifestName, text); err != nil {
 		return fault.WithClass(fault.Package, err)
 	}
 	text, ok = a.text(install.LockName)
@@ -375,7 +375,7 @@ func Import(ctx context.Context, env Env, a *Archive, opts ImportOptions) (done 
 		return nil, err
 	}
 	if from, err := profile.ParseName(a.header.Profile); err == nil && a.manifest.Rename(from, name) {
-		a.replace(packageJSON, a.manifest.Bytes())
+		a.replace(manifestName, a.manifest.Bytes())
 	}
 	tx, p, err := env.begin(ctx, name, func(dir string) error { return writeSaved(dir, a.files) })
 	if err != nil {

@@ -131,7 +131,7 @@ func (x *exporter) addSource(ctx context.Context, kind profile.DependencyKind, s
 		if kind != profile.OptionalDependencies {
 			return fault.Errorf(fault.Package, "it is not in %s", install.LockName)
 		}
-		return fault.Errorf(fault.Package, "it is not installed, so that nothing of it can travel; take it out of %s first", packageJSON)
+		return fault.Errorf(fault.Package, "it is not installed, so that nothing of it can travel; take it out of %s first", manifestName)
 	}
 	data, err := x.packed(ctx, spec, node)
 	if err != nil {
@@ -232,9 +232,9 @@ func (x *exporter) resolve(ctx context.Context) (err error) {
 		return err
 	}
 	place := staging.Place{Dir: filepath.Join(scratch, "profile"), State: filepath.Join(scratch, "state")}
-	files := map[string][]byte{packageJSON: x.manifest.Bytes(), install.LockName: x.lock.Bytes()}
+	files := map[string][]byte{manifestName: x.manifest.Bytes(), install.LockName: x.lock.Bytes()}
 	for name, content := range x.files {
-		if name != packageJSON && name != install.LockName {
+		if name != manifestName && name != install.LockName {
 			if files[name], err = inMemory(content); err != nil {
 				return err
 			}
