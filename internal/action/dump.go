@@ -8,6 +8,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
+	"dsh/internal/staging"
 	"dsh/internal/trust"
 )
 
@@ -17,6 +18,10 @@ type Layers struct {
 	Patches     []stack.Overlay // of --patch, lowest first
 	Sets        []string        // of --set: ROW.KEY=VALUE
 	BundlesOnly bool
+	Without     []string // bundles that are set aside this once
+	// Safe composes what can be composed of a broken profile, and writes
+	// nothing.
+	Safe bool
 }
 
 // ComposeOptions say what to compose, for a dump or a start.
@@ -44,25 +49,41 @@ type Composed struct {
 // Compose reads the layers of a profile and composes them. The profile is
 // initialised as a boot would; a home that cannot be written is read.
 func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, error) {
-	warnings := recovered(ctx, env, opts.Name)
-	open := profile.OpenForReading
-	if opts.Create {
-		open = profile.OpenOrCreateForReading
+	if opts.Safe {
+		return composeSafely(ctx, env, opts.Layers)
 	}
-	p, err := open(env.Home, opts.Name)
-	if err != nil {
-		return nil, err
-	}
-	warnings = append(warnings, p.Warnings...)
-	if err := p.WriteRoot(); err != nil && len(p.Warnings) == 0 { // one cause, one warning
-		warnings = append(warnings, err.Error())
-	}
-	c, err := composeProfile(env, p, opts.Layers, false)
+	c, warnings, err := reading(ctx, env, opts.Name, func(v staging.View) (*Composed, error) {
+		p, err := openToStart(v, env.Home, opts)
+		if err != nil {
+			return nil, err
+		}
+		warnings := p.Warnings
+		if err := p.WriteRoot(); err != nil && len(p.Warnings) == 0 { // one cause, one warning
+			warnings = append(warnings, err.Error())
+		}
+		c, err := composeProfile(env, p, opts.Layers, false)
+		if err == nil {
+			c.Warnings = append(warnings, c.Warnings...)
+		}
+		return c, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	c.Warnings = append(warnings, c.Warnings...)
 	return c, nil
+}
+
+// openToStart opens a profile and makes what a start makes.
+func openToStart(v staging.View, home profile.Home, opts ComposeOptions) (*profile.Profile, error) {
+	switch {
+	case v.Redirects(): // the home cannot be written
+		return profile.ReadFrom(v.Path, home, opts.Name)
+	case opts.Create:
+		return profile.OpenOrCreateForReading(home, opts.Name)
+	default:
+		return profile.OpenForReading(home, opts.Name)
+	}
 }
 
 // composeProfile composes an opened profile. lenient keeps broken layers of
@@ -75,7 +96,8 @@ func composeProfile(env Env, p *profile.Profile, layers Layers, lenient bool) (*
 	}
 	err = c.open(stack.Options{
 		Home: env.Home, Profile: p, Installation: env.Installation,
-		Overlays: layers.Patches, BundlesOnly: layers.BundlesOnly, Lenient: lenient,
+		Overlays: layers.Patches, BundlesOnly: layers.BundlesOnly, Without: layers.Without, Lenient: lenient,
+		Find:    movedPackages(p),
 		Project: &stack.Project{Dir: env.Dir, Trust: trust.Open(env.trustFile())}, UserHome: userHome,
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
@@ -29,15 +30,37 @@ type Options struct {
 	// BundlesOnly leaves out every layer of the user, so that a broken one
 	// does not matter.
 	BundlesOnly bool
+	// Without are bundles that are left out as if they were switched off.
+	Without []string
 	// Project is where a project's layer is looked for; nil is nowhere.
 	Project *Project
 	// UserHome is what ~ stands for in paths of layers.
 	UserHome string
 	// Find is where packages of the profile are; nil is its node_modules.
 	Find func(name string) (pkg installation.Package, ok bool, err error)
+	// ReadFile reads a file of the profile itself by its path, as for a profile
+	// of the past; nil is where [profile.Profile.Where] says it is on the disk.
+	ReadFile func(path string) ([]byte, error)
 	// Lenient keeps a broken layer of the user as an entry of the stack. Else
 	// it is an error.
 	Lenient bool
+}
+
+// readFile reads a file of the profile.
+func (o Options) readFile(path string) ([]byte, error) {
+	if o.ReadFile != nil {
+		return o.ReadFile(path)
+	}
+	return os.ReadFile(o.Profile.Where(path))
+}
+
+// bundlePlaces is the profile's bundles in their places.
+func (o Options) bundlePlaces() []profile.BundlePlace {
+	places := o.Profile.Manifest.BundlePlaces()
+	for i := range places {
+		places[i].Disabled = places[i].Disabled || slices.Contains(o.Without, places[i].Name)
+	}
+	return places
 }
 
 // Overlay is the patches of one --patch.
@@ -141,7 +164,7 @@ func (e *UntrustedError) Class() fault.Class { return fault.Policy }
 // unless opts.Lenient.
 func Open(opts Options) (*Stack, error) {
 	s := &Stack{}
-	rules, err := newCompatibility(opts.Installation, opts.Profile.Dir)
+	rules, err := newCompatibility(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +198,7 @@ func Open(opts Options) (*Stack, error) {
 // switched off in their places.
 func (s *Stack) bundles(opts Options, rules compatibility) {
 	place := 0
-	for _, listed := range opts.Profile.Manifest.BundlePlaces() {
+	for _, listed := range opts.bundlePlaces() {
 		e := Entry{Kind: compose.BundleLayer, Label: listed.Name, State: Disabled, Layer: -1}
 		if listed.Disabled {
 			pkg, inBox, err := findBundle(opts, listed.Name)
@@ -207,7 +230,7 @@ func (s *Stack) bundles(opts Options, rules compatibility) {
 // be. What cannot be read is left out.
 func ReadDisabled(opts Options) []compose.Layer {
 	var layers []compose.Layer
-	for _, listed := range opts.Profile.Manifest.BundlePlaces() {
+	for _, listed := range opts.bundlePlaces() {
 		if !listed.Disabled {
 			continue
 		}
@@ -244,6 +267,8 @@ func (s *Stack) file(opts Options, src source) error {
 	switch {
 	case src.project != nil:
 		return s.project(opts, src)
+	case text == nil && src.kind == compose.ProfileLayer:
+		text, err = opts.readFile(src.label)
 	case text == nil:
 		text, err = os.ReadFile(src.label)
 	}

@@ -1,0 +1,394 @@
+package action
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dsh/internal/compose"
+	"dsh/internal/install"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// patchName is the profile's patch file.
+const patchName = "cordis.patch.yml"
+
+// mainFile is its manifest.
+const mainFile = "package.json"
+
+func (r *repair) exists(name string) bool {
+	_, err := os.Lstat(r.path(name))
+	return err == nil
+}
+
+// text reads a small file, nil where there is none.
+func (r *repair) text(name string) ([]byte, error) {
+	text, err := os.ReadFile(r.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		r.read[name] = nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", r.path(name), err)
+	}
+	r.read[name] = append([]byte{}, text...)
+	return r.read[name], nil
+}
+
+// keep puts what a file holds beside it.
+func (r *repair) keep(name string) (beside string) {
+	beside = r.broken(name)
+	r.write[beside] = r.read[name]
+	r.kept = append(r.kept, r.path(beside))
+	return beside
+}
+
+// writeFiles puts the small files into the transaction.
+func (r *repair) writeFiles(tx *staging.Tx) error {
+	for _, name := range slices.Sorted(maps.Keys(r.read)) {
+		if err := tx.Expect(name, r.read[name]); err != nil {
+			return err
+		}
+	}
+	if len(r.fresh) > 0 {
+		dir := filepath.Join(tx.Stage(), "fresh")
+		if err := profile.Write(dir, r.opts.Name, profile.ForName(r.opts.Name)); err != nil {
+			return err
+		}
+		for _, name := range r.fresh {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			r.write[name] = text
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.write)) {
+		if err := tx.WriteFile(name, r.write[name], 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generationWith is the content that a file has in the newest generation in
+// which it is good, and which one that is, in words.
+func (r *repair) generationWith(name string, good func([]byte) bool) (text []byte, from string) {
+	for i := range r.generations {
+		if text, ok := r.generations[i].File(name); ok && good(text) {
+			return text, fmt.Sprintf("generation %d of %s", r.generations[i].ID, r.generations[i].Saved.Local().Format("2 Jan 2006 15:04"))
+		}
+	}
+	return nil, ""
+}
+
+// lookAtLeftovers finds what changes that did not end have left. The next
+// transaction finishes or takes back all of it, but what a running process has.
+func (r *repair) lookAtLeftovers() error {
+	beside, err := os.ReadDir(filepath.Dir(r.dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range beside {
+		if !isOwnBeside(e.Name(), filepath.Base(r.dir)) {
+			continue
+		}
+		path := filepath.Join(filepath.Dir(r.dir), e.Name())
+		r.add(Damage{
+			Code: Leftover, File: path, Problem: "it is left of a change that did not end",
+			Mend: "the change is finished or taken back", ByHand: "it stays while another dsh is at work",
+		})
+	}
+	state := r.env.Home.StateDir(r.opts.Name)
+	entries, err := os.ReadDir(state)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		switch path := filepath.Join(state, e.Name()); {
+		case e.Name() == "journal":
+			r.add(Damage{
+				Code: Leftover, File: path, Problem: "a change was committed and did not end", Mend: "the change is finished or taken back",
+			})
+		case strings.HasPrefix(e.Name(), "journal.stale-"):
+			r.add(Damage{
+				Code: StateSetAside, File: path, Note: true,
+				Problem: "it is the record of an unfinished change of an earlier directory of this name, which cannot be finished",
+				ByHand:  "nothing needs it; it may be removed",
+			})
+		}
+	}
+	return nil
+}
+
+// isOwnBeside recognises what a transaction over the profile called base puts
+// beside its directory.
+func isOwnBeside(name, base string) bool {
+	for _, mark := range []string{".staging-", ".backup-"} {
+		if rest, ok := strings.CutPrefix(name, "."+base+mark); ok && !strings.Contains(rest, ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// lookAtManifest reads package.json, and finds another where it cannot be read.
+func (r *repair) lookAtManifest() error {
+	file := r.path(mainFile)
+	text, err := r.text(mainFile)
+	if err != nil {
+		return err
+	}
+	d := Damage{Code: ManifestMissing, File: file, Problem: "there is no package.json"}
+	if text != nil {
+		m, err := profile.ParseManifest(file, text)
+		if err == nil {
+			r.manifest = m
+			r.lookIntoManifest(text)
+			return nil
+		}
+		d.Code, d.Problem = ManifestBroken, err.Error()
+	}
+	last, err := r.env.lastManifest(r.opts.Name)
+	if err != nil {
+		return err
+	}
+	r.manifest = last.manifest
+	r.write[mainFile] = last.manifest.Bytes()
+	d.Mend = "it becomes " + last.from
+	if text != nil {
+		d.Mend += ", and the broken one is kept as " + r.keep(mainFile)
+	}
+	r.add(d)
+	return nil
+}
+
+// lookIntoManifest finds what is wrong with a package.json that can be read.
+func (r *repair) lookIntoManifest(text []byte) {
+	file := r.path(mainFile)
+	if bytes.HasPrefix(text, []byte("\ufeff")) {
+		r.add(Damage{
+			Code: ByteOrderMark, File: file, Problem: "it begins with a byte-order mark, which Node.js refuses", Mend: "it is written without the mark",
+		})
+		r.write[mainFile] = r.manifest.Bytes()
+	}
+	for _, name := range repeatedDependencies(text) {
+		spec, kind, ok := r.manifest.Dependency(name)
+		if !ok {
+			continue // the section does not count
+		}
+		r.add(Damage{
+			Code: DependencyTwice, File: file, Problem: fmt.Sprintf("%s is in it more than once", name),
+			Mend: fmt.Sprintf("one entry stays: %q in %s", spec, kind),
+		})
+		bundles := r.manifest.Bundles()
+		r.manifest.RemoveDependency(name)
+		r.manifest.SetDependency(kind, name, spec)
+		r.manifest.SetBundles(bundles)
+		r.write[mainFile] = r.manifest.Bytes()
+	}
+}
+
+// repeatedDependencies are the names that stand in the dependency sections of a
+// package.json more than once, sorted.
+func repeatedDependencies(text []byte) []string {
+	seen := map[string]int{}
+	var sections map[string]json.RawMessage
+	if json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &sections) != nil {
+		return nil
+	}
+	for _, kind := range []profile.DependencyKind{profile.Dependencies, profile.DevDependencies, profile.OptionalDependencies} {
+		d := json.NewDecoder(bytes.NewReader(sections[string(kind)]))
+		for depth, isKey := 0, false; ; {
+			token, err := d.Token()
+			if err != nil {
+				break
+			}
+			switch t := token.(type) {
+			case json.Delim:
+				if t == '{' || t == '[' {
+					depth++
+				} else {
+					depth--
+				}
+				isKey = depth == 1
+			case string:
+				if depth == 1 && isKey {
+					seen[t]++
+				}
+				isKey = depth == 1 && !isKey
+			default:
+				isKey = depth == 1
+			}
+		}
+	}
+	var repeated []string
+	for name, n := range seen {
+		if n > 1 {
+			repeated = append(repeated, name)
+		}
+	}
+	slices.Sort(repeated)
+	return repeated
+}
+
+// source is a patch file for messages.
+func (r *repair) source(file string, kind compose.Kind) compose.Source {
+	return compose.Source{File: file, Dir: filepath.Dir(file), Kind: kind, UserHome: r.env.userHome()}
+}
+
+// lookAtPatch reads the profile's patch file.
+func (r *repair) lookAtPatch() error {
+	text, err := r.text(patchName)
+	if err != nil {
+		return err
+	}
+	file := r.path(patchName)
+	src := r.source(file, compose.ProfileLayer)
+	reads := func(text []byte) bool {
+		_, err := compose.ParsePatches(src, text)
+		return err == nil
+	}
+	d := Damage{Code: PatchBroken, File: file}
+	_, err = compose.ParsePatches(src, text)
+	switch {
+	case text == nil:
+		d.Code, d.Problem, d.Mend = PatchMissing, "there is no patch file", "it becomes the empty list of a fresh profile"
+		r.fresh = append(r.fresh, patchName)
+	case holdsNothing(text):
+		d.Code, d.Problem, d.Mend = PatchEmpty, "it holds no list, which the reference launcher refuses", "it gets an empty list, []"
+		r.write[patchName] = withEmptyList(text)
+	case err == nil:
+		return nil
+	default:
+		d.Problem = err.Error()
+		if without := withoutEmptyList(text); without != nil && reads(without) {
+			d.Mend = "the [] goes, and the rest stays"
+			r.write[patchName] = without
+		} else if old, from := r.generationWith(patchName, reads); old != nil {
+			d.Mend = "it becomes what it was in " + from
+			r.write[patchName] = old
+		} else {
+			d.Mend = "it becomes the empty list of a fresh profile"
+			r.fresh = append(r.fresh, patchName)
+		}
+		d.Mend += ", and the broken one is kept as " + r.keep(patchName)
+	}
+	r.add(d)
+	return nil
+}
+
+// holdsNothing says that a text has nothing but comments.
+func holdsNothing(text []byte) bool {
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+func withEmptyList(text []byte) []byte {
+	text = bytes.Clone(text)
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	return append(text, "[]\n"...)
+}
+
+// withoutEmptyList is a text without the one line that is [], nil where there is
+// not one.
+func withoutEmptyList(text []byte) []byte {
+	var kept []byte
+	found := 0
+	for line := range bytes.Lines(text) {
+		if bytes.Equal(bytes.TrimSpace(line), []byte("[]")) {
+			found++
+			continue
+		}
+		kept = append(kept, line...)
+	}
+	if found != 1 {
+		return nil
+	}
+	return kept
+}
+
+// lookAtHomePatch reads the patch of the home, which no profile may change
+// unasked.
+func (r *repair) lookAtHomePatch() error {
+	file := r.env.Home.PatchPath()
+	text, err := readFile(file)
+	if err != nil || text == nil {
+		return err
+	}
+	if _, err := compose.ParsePatches(r.source(file, compose.HomeLayer), text); err != nil {
+		r.add(Damage{
+			Code: HomePatch, File: file, Problem: err.Error(),
+			ByHand: "it is the layer of all profiles: mend it by hand, or dsh profile rollback --home",
+		})
+	}
+	return nil
+}
+
+// lookAtSettings reads pnpm-workspace.yaml.
+func (r *repair) lookAtSettings() error {
+	name := install.WorkspaceName
+	text, err := r.text(name)
+	if err != nil {
+		return err
+	}
+	reads := func(text []byte) bool {
+		_, err := install.ReadApprovals(text)
+		return err == nil
+	}
+	d := Damage{Code: SettingsBroken, File: r.path(name)}
+	approvals, err := install.ReadApprovals(text)
+	switch {
+	case text == nil:
+		d.Code, d.Problem, d.Mend = SettingsMissing, "there is no "+name+", without which pnpm would lay out another node_modules", "it becomes what a fresh profile has"
+		r.fresh = append(r.fresh, name)
+	case err != nil:
+		d.Problem = err.Error()
+		if old, from := r.generationWith(name, reads); old != nil {
+			d.Mend = "it becomes what it was in " + from
+			r.write[name] = old
+		} else {
+			d.Mend = "it becomes what a fresh profile has"
+			r.fresh = append(r.fresh, name)
+		}
+		d.Mend += ", and the broken one is kept as " + r.keep(name)
+	default:
+		return r.lookAtApprovals(text, approvals)
+	}
+	r.add(d)
+	return nil
+}
+
+// lookAtApprovals finds texts that pnpm leaves where somebody has to decide, and
+// that it refuses from then on.
+func (r *repair) lookAtApprovals(text []byte, approvals []install.Approval) error {
+	edited, err := install.WithoutPlaceholders(text)
+	for _, a := range approvals {
+		if a.Placeholder == "" {
+			continue
+		}
+		d := Damage{Code: Undecided, File: r.path(install.WorkspaceName), Problem: fmt.Sprintf("allowBuilds has %q for %s, where true or false belongs", a.Placeholder, a.Package)}
+		if err == nil {
+			d.Mend = "the entry goes; nothing was decided"
+			r.write[install.WorkspaceName] = edited
+		} else {
+			d.ByHand = "write true or false there"
+		}
+		r.add(d)
+	}
+	return nil
+}
