@@ -15,7 +15,7 @@ import (
 
 // commands is dsh's own commands.
 func (r *runner) commands() []*cli.Command {
-	return []*cli.Command{r.pluginCommand(), r.configCommand(), r.trustCommand()}
+	return []*cli.Command{r.pluginCommand(), r.profileCommand(), r.configCommand(), r.storeCommand(), r.trustCommand()}
 }
 
 // own runs one of them.
@@ -60,6 +60,28 @@ func (r *runner) leaf(name, usage, args string, flags []cli.Flag, do cli.ActionF
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Flags: append(flags, profileFlag()),
 		HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag, Action: do,
+	}
+}
+
+// otherVerb refuses what is no verb of a command; hint is for who typed none.
+func (r *runner) otherVerb(hint string) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		names := make([]string, len(c.Command.Subcommands))
+		for i, verb := range c.Command.Subcommands {
+			names[i] = verb.Name
+		}
+		list := strings.Join(names, ", ")
+		if last := len(names) - 1; last > 0 {
+			list = strings.Join(names[:last], ", ") + " and " + names[last]
+		}
+		if !c.Args().Present() {
+			return fault.WithHint(fault.Errorf(fault.Other, "%s needs a verb: %s", c.Command.Name, list), "%s", hint)
+		}
+		err := fault.Errorf(fault.Other, "dsh %s has no verb %q; it knows %s", c.Command.Name, c.Args().First(), list)
+		if meant := r.closestVerb(c, c.Args().First()); meant != "" {
+			return fault.WithHint(err, "did you mean: dsh %s %s", c.Command.Name, meant)
+		}
+		return err
 	}
 }
 

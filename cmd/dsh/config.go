@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"dsh/internal/action"
-	"dsh/internal/fault"
-	"dsh/internal/profile"
 )
 
 // configCommand is `dsh config`: what a profile composes to, why, and how to
@@ -25,7 +22,7 @@ func (r *runner) configCommand() *cli.Command {
 		Flags:           []cli.Flag{profileFlag()},
 		HideHelpCommand: true,
 		OnUsageError:    r.badFlag,
-		Action:          r.otherConfigVerb,
+		Action:          r.otherVerb("dsh config check looks for mistakes, dsh config explain shows the rows"),
 	}
 	c.Subcommands = append(c.Subcommands, r.configShowVerbs()...)
 	c.Subcommands = append(c.Subcommands, r.configCheckVerbs()...)
@@ -72,7 +69,7 @@ func (r *runner) configRun(c *cli.Context) (*configRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := profile.ParseName(r.invocation.Profile)
+	name, err := r.profileName()
 	if err != nil {
 		return nil, err
 	}
@@ -84,20 +81,3 @@ func (r *runner) configRun(c *cli.Context) (*configRun, error) {
 
 // showSecrets says whether values are shown that look like secrets.
 func (c *configRun) showSecrets() bool { return c.cli.Bool("show-secrets") }
-
-// otherConfigVerb refuses what is no verb.
-func (r *runner) otherConfigVerb(c *cli.Context) error {
-	names := make([]string, len(c.Command.Subcommands))
-	for i, verb := range c.Command.Subcommands {
-		names[i] = verb.Name
-	}
-	list := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-	if !c.Args().Present() {
-		return fault.WithHint(fault.Errorf(fault.Other, "config needs a verb: %s", list), "dsh config check looks for mistakes, dsh config explain shows the rows")
-	}
-	err := fault.Errorf(fault.Other, "dsh config has no verb %q; it knows %s", c.Args().First(), list)
-	if meant := r.closestVerb(c, c.Args().First()); meant != "" {
-		return fault.WithHint(err, "did you mean: dsh config %s", meant)
-	}
-	return err
-}

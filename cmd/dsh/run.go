@@ -31,6 +31,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	getenv := lookup(environ)
 	out := &checkedWriter{Writer: stdout}
 	u := ui.New(out, stderr, getenv)
+	u.Listen(stdin)
 	code := dispatch(ctx, &runner{ui: u, args: args, stdin: stdin, environ: environ, getenv: getenv})
 	if out.err != nil {
 		u.JSON = false // there is nobody to read it
@@ -59,7 +60,7 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 
 func dispatch(ctx context.Context, r *runner) int {
 	u := r.ui
-	command, err := launch.Parse(r.args, r.getenv)
+	command, err := launch.Parse(r.args, r.getenv, r.chosen)
 	if err != nil {
 		return usageError(u, err)
 	}
@@ -188,8 +189,13 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 	if err != nil {
 		return action.Env{}, err
 	}
+	wait, err := lockWait(r.getenv)
+	if err != nil {
+		return action.Env{}, err
+	}
 	return action.Env{
 		Home:         home,
+		Wait:         wait,
 		Dir:          dir,
 		Getenv:       r.getenv,
 		Installation: inst,
@@ -198,6 +204,26 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 			r.ui.Say("waiting for another dsh that is changing this profile: %s", h)
 		},
 	}, nil
+}
+
+// lockVariable says how long to wait for another dsh that changes a profile.
+const lockVariable = "DSH_LOCK_TIMEOUT"
+
+// lockWait is the value of lockVariable: seconds, or a number with a unit.
+func lockWait(getenv func(string) string) (time.Duration, error) {
+	const usual = 10 * time.Minute
+	text := strings.TrimSpace(getenv(lockVariable))
+	if text == "" {
+		return usual, nil
+	}
+	wait, err := time.ParseDuration(text)
+	if err != nil {
+		wait, err = time.ParseDuration(text + "s")
+	}
+	if err != nil || wait <= 0 {
+		return 0, fault.Errorf(fault.Other, "%s is %q, and should be a time such as 30s or 10m", lockVariable, text)
+	}
+	return wait, nil
 }
 
 // target is the profile that a boot or a dump is about, and its layers.

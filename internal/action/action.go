@@ -32,6 +32,7 @@ type Env struct {
 	Installation installation.Installation
 	Args         []string             // what the user ran, for others who wait for our lock
 	Waiting      func(staging.Holder) // somebody else has the profile locked
+	Wait         time.Duration        // how long a change waits for that lock; 0 waits for ever
 }
 
 // OpenInstallation is the installation that a command uses: the directory,
@@ -43,10 +44,6 @@ func OpenInstallation(dir string) (installation.Installation, error) {
 	return installation.OpenDir(dir)
 }
 
-func (e Env) place(name profile.Name) staging.Place {
-	return staging.Place{Dir: e.Home.ProfileDir(name), State: e.Home.StateDir(name)}
-}
-
 // recovered finishes or takes back what a dead process left of a change, so
 // that a reader sees the old state or the new one. Where that is not possible
 // the reader sees what there is, and is told.
@@ -55,7 +52,7 @@ func recovered(ctx context.Context, env Env, name profile.Name) (warnings []stri
 	// longer than that.
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	err := staging.Recover(ctx, env.place(name))
+	err := staging.Recover(ctx, env.Home.Place(name))
 	if _, held := errors.AsType[*staging.HeldError](err); err != nil && !held {
 		return []string{fmt.Sprintf("an earlier change of profile %s is unfinished: %v", name, err)}
 	}
@@ -70,7 +67,7 @@ func (e Env) options() staging.Options {
 		}
 		words = append(words, arg)
 	}
-	return staging.Options{Command: fault.ShellWords(words...), Waiting: e.Waiting}
+	return staging.Options{Command: fault.ShellWords(words...), Waiting: e.Waiting, Wait: e.Wait}
 }
 
 // withoutValues is a command line without the values of `config set` and --set,

@@ -21,6 +21,7 @@ import (
 	"dsh/internal/inspect"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
+	"dsh/internal/staging"
 )
 
 // CheckOptions say how to check a profile.
@@ -69,17 +70,18 @@ func count(findings []check.Finding) CheckCounts {
 // in what they compose to, and in what rows name on the disk. It writes nothing
 // and asks no server.
 func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*CheckReport, error) {
-	warnings := recovered(ctx, env, layers.Name)
-	p, err := readOrTemplate(env.Home, layers.Name)
+	composed, warnings, err := reading(ctx, env, layers.Name, func(v staging.View) (*Composed, error) {
+		p, err := readOrTemplate(v, env.Home, layers.Name)
+		if err != nil {
+			return nil, err
+		}
+		return composeProfile(env, p, layers, true)
+	})
 	if broken, ok := errors.AsType[*profile.ManifestError](err); ok {
 		report := &CheckReport{Profile: layers.Name.String(), Findings: []check.Finding{brokenManifest(broken)}, Warnings: warnings}
 		report.Counts = count(report.Findings)
 		return report, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	composed, err := composeProfile(env, p, layers, true)
 	if err != nil {
 		return nil, err
 	}

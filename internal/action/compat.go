@@ -17,6 +17,7 @@ import (
 	"dsh/internal/npmrange"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
+	"dsh/internal/staging"
 )
 
 // CompatOptions say what to compare a profile's installation with.
@@ -92,18 +93,19 @@ func (r *CompatReport) Parts() []CompatPart {
 // Compat composes a profile with its installation and with another one, and
 // tells the difference. Nothing of the profile is written.
 func Compat(ctx context.Context, env Env, opts CompatOptions) (*CompatReport, error) {
-	warnings := recovered(ctx, env, opts.Name)
-	p, err := readOrTemplate(env.Home, opts.Name)
+	was, warnings, err := reading(ctx, env, opts.Name, func(v staging.View) (*Composed, error) {
+		p, err := readOrTemplate(v, env.Home, opts.Name)
+		if err != nil {
+			return nil, err
+		}
+		return composeProfile(env, p, opts.Layers, true)
+	})
 	if err != nil {
 		return nil, err
 	}
-	other := env
+	p, other := was.Profile, env
 	var whole bool
 	if other.Installation, whole, err = env.other(ctx, p, opts); err != nil {
-		return nil, err
-	}
-	was, err := composeProfile(env, p, opts.Layers, true)
-	if err != nil {
 		return nil, err
 	}
 	will, err := composeProfile(other, p, opts.Layers, true)

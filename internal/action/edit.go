@@ -106,28 +106,10 @@ func runEdit(ctx context.Context, env Env, opts EditOptions, change func(*edit, 
 // inProfile runs work in a transaction over the profile, which is made if it is
 // missing.
 func (e *edit) inProfile(ctx context.Context, work func(*staging.Tx, *profile.Profile) error) (err error) {
-	var p *profile.Profile
-	options := e.env.options()
-	options.Make = func() (err error) {
-		// What an old manifest needs is written with the edit, or not at all.
-		p, err = profile.Read(e.env.Home, e.opts.Name)
-		if _, missing := errors.AsType[*profile.MissingError](err); missing {
-			p, err = profile.OpenOrCreate(e.env.Home, e.opts.Name)
-		}
-		return err
-	}
-	options.Unmake = func() error {
-		if p == nil {
-			return nil
-		}
-		return profile.Discard(p)
-	}
-	if err := staging.MkdirAll(e.env.Home.ProfilesDir()); err != nil {
-		return fault.WithClass(fault.Environment, e.env.unwritable(err))
-	}
-	tx, err := staging.Begin(ctx, e.env.place(e.opts.Name), options)
+	// What an old manifest needs is written with the edit, or not at all.
+	tx, p, err := e.env.begin(ctx, e.opts.Name, fresh(e.opts.Name))
 	if err != nil {
-		return e.env.unwritable(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	if err := work(tx, p); err != nil {
@@ -172,7 +154,7 @@ func (e Env) unwritable(err error) error {
 // readOrNew is readOrTemplate, and for the profile that a command without a name
 // means, which is made when it is first needed, what it will be.
 func readOrNew(home profile.Home, name profile.Name) (*profile.Profile, error) {
-	p, err := readOrTemplate(home, name)
+	p, err := readOrTemplate(staging.View{}, home, name)
 	if _, missing := errors.AsType[*profile.MissingError](err); missing && name == profile.Default {
 		return unmade(home, name, profile.BaseTemplate())
 	}
@@ -187,7 +169,7 @@ func (e *edit) homeFile(ctx context.Context, change func(*edit, []byte) ([]byte,
 		if err != nil || !e.report.Changed {
 			return err
 		}
-		return writeOver(file, text, edited)
+		return e.env.inHomeHistory(e.opts.Now, func() error { return writeOver(file, text, edited) })
 	})
 }
 
@@ -242,7 +224,7 @@ func readFile(file string) ([]byte, error) {
 
 // apply reads a file and lets change say what it is to be.
 func (e *edit) apply(p *profile.Profile, file string, change func(*edit, []byte) ([]byte, error)) (text, edited []byte, err error) {
-	if text, err = readFile(file); err != nil {
+	if text, err = readFile(p.Where(file)); err != nil {
 		return nil, nil, err
 	}
 	if err := e.open(p, file); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -51,18 +52,19 @@ func ParseExemption(pkg, harness string) (Exemption, error) {
 // Exemptions are the exemptions of a profile. It changes nothing; a profile
 // that would be made from a template has none.
 func Exemptions(ctx context.Context, env Env, name profile.Name) (stack.Exemptions, []string, error) {
-	warnings := recovered(ctx, env, name)
-	p, err := profile.Read(env.Home, name)
-	if missing, ok := errors.AsType[*profile.MissingError](err); ok && !missing.Left {
-		if _, err := profile.LookupTemplate(name.String()); err == nil {
-			return stack.Exemptions{}, warnings, nil
+	return reading(ctx, env, name, func(v staging.View) (stack.Exemptions, error) {
+		p, err := profile.ReadFrom(v.Path, env.Home, name)
+		if missing, ok := errors.AsType[*profile.MissingError](err); ok && !missing.Left {
+			if _, err := profile.LookupTemplate(name.String()); err == nil {
+				return stack.Exemptions{}, nil
+			}
 		}
-	}
-	if err != nil {
-		return nil, warnings, err
-	}
-	exemptions, _, err := stack.ReadExemptions(p.Dir)
-	return exemptions, warnings, repairable(err)
+		if err != nil {
+			return nil, err
+		}
+		exemptions, _, err := stack.ReadExemptions(filepath.Dir(v.Path(filepath.Join(p.Dir, stack.ExemptionsFile))))
+		return exemptions, repairable(err)
+	})
 }
 
 // ExemptionChange is what became of one exemption.
@@ -100,7 +102,7 @@ func changeExemptions(ctx context.Context, env Env, name profile.Name, e Exempti
 	if _, _, err := stack.ReadExemptions(env.Home.ProfileDir(name)); err != nil {
 		return nil, repairable(err)
 	}
-	tx, err := staging.Begin(ctx, env.place(name), env.options())
+	tx, err := staging.Begin(ctx, env.Home.Place(name), env.options())
 	if err != nil {
 		return nil, err
 	}

@@ -11,18 +11,20 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
+	"dsh/internal/staging"
 )
 
 // look composes a profile for a command that only looks at it: nothing is made
 // and nothing is written, but what a dead process left is finished. lenient
 // goes on without broken layers of the user, see [Composed.leftOut].
 func look(ctx context.Context, env Env, layers Layers, lenient bool) (*Composed, error) {
-	warnings := recovered(ctx, env, layers.Name)
-	p, err := readOrTemplate(env.Home, layers.Name)
-	if err != nil {
-		return nil, err
-	}
-	c, err := composeProfile(env, p, layers, lenient)
+	c, warnings, err := reading(ctx, env, layers.Name, func(v staging.View) (*Composed, error) {
+		p, err := readOrTemplate(v, env.Home, layers.Name)
+		if err != nil {
+			return nil, err
+		}
+		return composeProfile(env, p, layers, lenient)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +43,10 @@ func (c *Composed) leftOut() []string {
 	return warnings
 }
 
-// readOrTemplate reads a profile. One that is missing and has the name of a
-// template is what a start would make of it.
-func readOrTemplate(home profile.Home, name profile.Name) (*profile.Profile, error) {
-	p, err := profile.Read(home, name)
+// readOrTemplate reads a profile where v has its files. One that is missing and
+// has the name of a template is what a start would make of it.
+func readOrTemplate(v staging.View, home profile.Home, name profile.Name) (*profile.Profile, error) {
+	p, err := profile.ReadFrom(v.Path, home, name)
 	if _, missing := errors.AsType[*profile.MissingError](err); !missing {
 		return p, err
 	}

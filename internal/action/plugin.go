@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +11,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/install/registry"
-	"dsh/internal/install/store"
 	"dsh/internal/profile"
-	"dsh/internal/stack"
 	"dsh/internal/staging"
 )
 
@@ -80,55 +77,20 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 			return nil, err
 		}
 	}
-	var p *profile.Profile
-	options := env.options()
-	options.Make = func() (err error) {
-		p, err = profile.OpenOrCreate(env.Home, opts.Name)
-		return err
+	var fill func(dir string) error
+	if makes {
+		fill = fresh(opts.Name)
 	}
-	options.Unmake = func() error {
-		if p == nil {
-			return nil
-		}
-		return profile.Discard(p)
-	}
-	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
-		return nil, fault.WithClass(fault.Environment, err)
-	}
-	tx, err := staging.Begin(ctx, env.place(opts.Name), options)
+	tx, p, err := env.begin(ctx, opts.Name, fill)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	config, err := registryConfig(env, opts, p.Dir)
-	if err != nil {
-		return nil, err
-	}
-	client, err := registry.New(config, registry.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	packages := store.Open(env.Home.StoreDir())
-	defer func() { err = errors.Join(err, packages.Close()) }()
-	job := &install.Job{
-		Profile:  opts.Name.String(),
-		Dir:      p.Dir,
-		Tx:       tx,
-		Store:    packages,
-		Registry: client,
-		Offline:  opts.Offline,
-		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },
-		CheckLayer: func(name, dir string) error {
-			err := stack.CheckBundle(name, dir)
-			if err == nil || opts.Force && fault.ClassOf(err) == fault.Composition {
-				return nil
-			}
-			return fmt.Errorf("the layer of %s cannot be used: %w", name, err)
-		},
-		Events: opts.Events,
-	}
-	result, err := work(job)
+	var result *install.Result
+	err = env.withJob(opts, tx, p, func(j *install.Job) (err error) {
+		result, err = work(j)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -183,13 +145,19 @@ type Listing struct {
 // List reads what a profile depends on. It changes nothing, and does not make
 // a profile that is missing.
 func List(ctx context.Context, env Env, name profile.Name) (*Listing, error) {
-	warnings := recovered(ctx, env, name)
-	p, err := profile.Read(env.Home, name)
+	listing, warnings, err := reading(ctx, env, name, func(v staging.View) (*Listing, error) {
+		p, err := profile.ReadFrom(v.Path, env.Home, name)
+		if err != nil {
+			return nil, err
+		}
+		return &Listing{
+			Profile: name.String(), Dir: p.Dir,
+			Dependencies: install.List(p.Dir, p.Manifest), Bundles: append([]string{}, p.Manifest.Bundles()...),
+		}, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Listing{
-		Profile: name.String(), Dir: p.Dir,
-		Dependencies: install.List(p.Dir, p.Manifest), Bundles: append([]string{}, p.Manifest.Bundles()...), Warnings: warnings,
-	}, nil
+	listing.Warnings = warnings
+	return listing, nil
 }

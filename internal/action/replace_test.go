@@ -63,7 +63,7 @@ func TestReplaceSeesWhatIsCommittedWhileItWaits(t *testing.T) {
 		if _, err := replace(env, name, false); err != nil {
 			t.Fatal(err)
 		}
-		tx, err := staging.Begin(context.Background(), env.place(name), staging.Options{})
+		tx, err := staging.Begin(context.Background(), env.Home.Place(name), staging.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

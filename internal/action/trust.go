@@ -16,6 +16,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
+	"dsh/internal/staging"
 	"dsh/internal/trust"
 )
 
@@ -109,7 +110,8 @@ func Trust(ctx context.Context, env Env, dir string, now time.Time) (*TrustRepor
 // a help, and no reason to fail.
 func (r *TrustReport) throwsAway(env Env) {
 	env.Dir = r.Dir
-	for _, text := range []string{cmp.Or(env.Getenv("DSH_PROFILE"), profile.Default.String()), "web"} {
+	chosen, _, _ := profile.Chosen(env.Home) // "" if there is no choice
+	for _, text := range []string{cmp.Or(env.Getenv("DSH_PROFILE"), chosen.String(), profile.Default.String()), "web"} {
 		if name, err := profile.ParseName(text); err == nil && r.throwsAwayIn(env, name) {
 			return
 		}
@@ -118,7 +120,7 @@ func (r *TrustReport) throwsAway(env Env) {
 
 // throwsAwayIn is throwsAway for one profile, if it can be composed.
 func (r *TrustReport) throwsAwayIn(env Env, name profile.Name) bool {
-	p, err := readOrTemplate(env.Home, name)
+	p, err := readOrTemplate(staging.View{}, env.Home, name)
 	if err != nil {
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"dsh/internal/fault"
-	"dsh/internal/installation"
 	"dsh/internal/npmrange"
 )
 
@@ -31,8 +30,11 @@ type Exemptions map[string][]string
 // is no file. text is the file as it is. A file of another shape is an error of
 // class Composition that names it.
 func ReadExemptions(dir string) (exemptions Exemptions, text []byte, err error) {
-	file := filepath.Join(dir, ExemptionsFile)
-	text, err = os.ReadFile(file)
+	return readExemptions(filepath.Join(dir, ExemptionsFile), os.ReadFile)
+}
+
+func readExemptions(file string, read func(string) ([]byte, error)) (exemptions Exemptions, text []byte, err error) {
+	text, err = read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Exemptions{}, nil, nil
 	}
@@ -58,8 +60,8 @@ type compatibility struct {
 	exempt  Exemptions
 }
 
-func newCompatibility(inst installation.Installation, profileDir string) (compatibility, error) {
-	version, ok := inst.Version()
+func newCompatibility(opts Options) (compatibility, error) {
+	version, ok := opts.Installation.Version()
 	if !ok {
 		return compatibility{}, nil // the embedded installation has no harness to fit
 	}
@@ -72,7 +74,7 @@ func newCompatibility(inst installation.Installation, profileDir string) (compat
 	}
 	c := compatibility{checked: true, version: version}
 	// A file that cannot be read exempts nothing and stops nothing.
-	c.exempt, _, _ = ReadExemptions(profileDir)
+	c.exempt, _, _ = readExemptions(filepath.Join(opts.Profile.Dir, ExemptionsFile), opts.readFile)
 	return c, nil
 }
 

@@ -1,0 +1,105 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"dsh/internal/fault"
+	"dsh/internal/install"
+	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
+	"dsh/internal/profile"
+	"dsh/internal/stack"
+	"dsh/internal/staging"
+)
+
+// begin starts a transaction over a profile and opens it as it is then. A
+// profile that is missing is made by the transaction if fill is given, which
+// writes its files; Profile.Created says so. After an error there is nothing to
+// end.
+func (env Env) begin(ctx context.Context, name profile.Name, fill func(dir string) error) (*staging.Tx, *profile.Profile, error) {
+	options := env.options()
+	options.Init = fill
+	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
+		return nil, nil, fault.WithClass(fault.Environment, env.unwritable(err))
+	}
+	tx, err := staging.Begin(ctx, env.Home.Place(name), options)
+	if errors.Is(err, fs.ErrNotExist) && fill == nil {
+		if _, missing := profile.Read(env.Home, name); missing != nil {
+			return nil, nil, missing // it went since the caller looked
+		}
+	}
+	if err != nil {
+		return nil, nil, env.unwritable(err)
+	}
+	p, err := env.openIn(tx, name)
+	if missing, ok := errors.AsType[*profile.MissingError](err); ok && missing.Left && fill != nil {
+		// A directory without a manifest, which is completed for good.
+		if _, err = profile.Init(env.Home, name, profile.ForName(name)); err == nil {
+			p, err = env.openIn(tx, name)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, tx.Rollback())
+	}
+	p.Created = tx.Creating()
+	return tx, p, nil
+}
+
+// openIn opens the profile of a transaction.
+func (env Env) openIn(tx *staging.Tx, name profile.Name) (*profile.Profile, error) {
+	dir := env.Home.ProfileDir(name)
+	if !tx.Creating() {
+		return profile.Read(env.Home, name)
+	}
+	return profile.ReadFrom(func(path string) string {
+		if below, ok := strings.CutPrefix(path, dir+string(filepath.Separator)); ok {
+			return filepath.Join(tx.Dir(), below)
+		}
+		return path
+	}, env.Home, name)
+}
+
+// fresh fills the directory of a profile that is made because it is missing.
+func fresh(name profile.Name) func(dir string) error {
+	return func(dir string) error { return profile.Write(dir, name, profile.ForName(name)) }
+}
+
+// withJob runs work with all that installing into the profile of a transaction
+// needs.
+func (env Env) withJob(opts PluginOptions, tx *staging.Tx, p *profile.Profile, work func(*install.Job) error) (err error) {
+	config, err := registryConfig(env, opts, tx.Dir())
+	if err != nil {
+		return err
+	}
+	client, err := registry.New(config, registry.Options{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	packages := store.Open(env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	return work(&install.Job{
+		Profile:  p.Name.String(),
+		Dir:      p.Dir,
+		Files:    tx.Dir(),
+		Manifest: p.Manifest,
+		Tx:       tx,
+		Store:    packages,
+		Registry: client,
+		Offline:  opts.Offline,
+		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },
+		CheckLayer: func(name, dir string) error {
+			err := stack.CheckBundle(name, dir)
+			if err == nil || opts.Force && fault.ClassOf(err) == fault.Composition {
+				return nil
+			}
+			return fmt.Errorf("the layer of %s cannot be used: %w", name, err)
+		},
+		Events: opts.Events,
+	})
+}
