@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"dsh/internal/compose"
@@ -52,6 +53,7 @@ func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, erro
 	if opts.Safe {
 		return composeSafely(ctx, env, opts.Layers)
 	}
+	mended := rebuilt(ctx, env, opts.Name)
 	c, warnings, err := reading(ctx, env, opts.Name, func(v staging.View) (*Composed, error) {
 		p, err := openToStart(v, env.Home, opts)
 		if err != nil {
@@ -70,7 +72,7 @@ func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, erro
 	if err != nil {
 		return nil, err
 	}
-	c.Warnings = append(warnings, c.Warnings...)
+	c.Warnings = slices.Concat(mended, warnings, c.Warnings)
 	return c, nil
 }
 

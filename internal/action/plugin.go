@@ -77,6 +77,7 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 			return nil, err
 		}
 	}
+	mended := rebuilt(ctx, env, opts.Name)
 	var fill func(dir string) error
 	if makes {
 		fill = fresh(opts.Name)
@@ -117,7 +118,7 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 		Created:  p.Created,
 		Changes:  result.Changes,
 		Tree:     result.Tree,
-		Warnings: slices.Concat(p.Warnings, result.Warnings, problems, tx.Warnings()),
+		Warnings: slices.Concat(mended, p.Warnings, result.Warnings, problems, tx.Warnings()),
 	}, nil
 }
 
