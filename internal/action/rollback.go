@@ -1,0 +1,376 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"dsh/internal/check"
+	"dsh/internal/fault"
+	"dsh/internal/install"
+	"dsh/internal/install/store"
+	"dsh/internal/installation"
+	"dsh/internal/profile"
+	"dsh/internal/stack"
+	"dsh/internal/staging"
+)
+
+// RollbackOptions say what to go back to.
+type RollbackOptions struct {
+	PluginOptions
+	// Back is how many changes, at least one; To is the id of a generation, and
+	// 0 where Back counts.
+	Back, To int
+	DryRun   bool
+	Now      time.Time // what a state of the home is dated with
+}
+
+// RolledBack says what going back to a generation did, or would do.
+type RolledBack struct {
+	Profile string `json:"profile"` // "" for the home
+	Dir     string `json:"dir"`
+	// From is the generation that was there, 0 where the profile was edited by
+	// hand since the newest one, or was not there.
+	From int `json:"from"`
+	// To is the generation that is there now.
+	To GenerationInfo `json:"to"`
+	// Removed says that the profile was not there, and Kept is the directory
+	// that was kept of it and from which it was made, "" if none.
+	Removed bool         `json:"removed"`
+	Kept    string       `json:"kept"`
+	Changed bool         `json:"changed"` // false: it was there already, or this is a dry run
+	DryRun  bool         `json:"dryRun"`
+	Changes *StateChange `json:"changes"`
+	// Missing are packages, as name@version, that the store does not have and
+	// that are fetched.
+	Missing []string `json:"missing"`
+	// Packages is what changed in node_modules, and Replaced who had made it
+	// where that was not dsh, so that it was made anew.
+	Packages PackageCounts `json:"packages"`
+	Replaced string        `json:"replaced"`
+	// Saved is the generation that the change made, 0 if none.
+	Saved    int      `json:"saved"`
+	Warnings []string `json:"-"`
+}
+
+// Rollback makes a profile what it was before the last changes, or in a
+// generation: its files byte for byte, and its packages as the lockfile of then
+// says. What is there now is a generation afterwards, so that a rollback can be
+// rolled back. A profile that was removed is made again.
+func Rollback(ctx context.Context, env Env, opts RollbackOptions) (*RolledBack, error) {
+	s := profileSubject(env, opts.Name)
+	p, err := s.settled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	target, err := p.choose(opts)
+	if err != nil {
+		return nil, err
+	}
+	if opts.DryRun {
+		done := p.report(target)
+		done.DryRun = true
+		return done, env.foresee(opts, done, target)
+	}
+	return s.restore(ctx, opts.PluginOptions, func(p *past) (*staging.Generation, error) { return p.choose(opts) })
+}
+
+// choose is the generation that opts ask for.
+func (p *past) choose(opts RollbackOptions) (*staging.Generation, error) {
+	if opts.To != 0 {
+		return p.byID(opts.To)
+	}
+	return p.back(opts.Back)
+}
+
+// report is what going back to a generation changes.
+func (p *past) report(target *staging.Generation) *RolledBack {
+	done := &RolledBack{
+		Profile: p.profile(), Dir: p.dir(), To: infoOf(target), Removed: p.now == nil, Changes: compareStates(p.now, target),
+		Missing: []string{}, Warnings: p.warnings,
+	}
+	if p.now != nil && !p.edited() {
+		done.From = p.generations[0].ID
+	}
+	return done
+}
+
+// foresee adds to a report what can be said of a rollback without doing it.
+func (env Env) foresee(opts RollbackOptions, done *RolledBack, g *staging.Generation) (err error) {
+	packages := store.Open(env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	if lock := contentOf(g).lock; lock != nil && (done.Changes.packagesDiffer() || done.Removed) {
+		done.Missing = append(done.Missing, missingPackages(lock, packages)...)
+	}
+	if len(done.Missing) > 0 && opts.Offline {
+		done.Warnings = append(done.Warnings, "with --offline this fails: the store does not have all packages")
+	}
+	if done.Changes.Empty() || len(done.Missing) > 0 { // what is missing could not be composed
+		return nil
+	}
+	done.Warnings = append(done.Warnings, env.doubts(opts.Name, g)...)
+	return nil
+}
+
+// packagesDiffer says that node_modules of the two states is not the same.
+func (c *StateChange) packagesDiffer() bool {
+	if len(c.Dependencies) > 0 {
+		return true
+	}
+	for _, f := range c.Files {
+		if f.Path == install.LockName {
+			return true
+		}
+	}
+	return false
+}
+
+// missingPackages are the packages of a lockfile, as name@version and sorted by
+// their place, that the store does not have and this platform needs.
+func missingPackages(lock *install.Lock, packages *store.Store) []string {
+	var missing []string
+	for _, at := range namesOf(lock.Nodes, nil) {
+		n := lock.Nodes[at]
+		if n.Origin.Kind == install.Link || n.Optional {
+			continue
+		}
+		if _, ok := packages.Get(n.Integrity); !ok {
+			missing = append(missing, n.Name+"@"+n.Version)
+		}
+	}
+	return missing
+}
+
+// restore makes a profile what a generation says, which choose picks when the
+// profile is locked. One that is not there begins with what was kept of it.
+func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*past) (*staging.Generation, error)) (done *RolledBack, err error) {
+	env, kept := s.env, ""
+	options := env.options()
+	options.Init = func(dir string) error {
+		p, err := s.look()
+		if err != nil {
+			return err
+		}
+		if kept = s.kept(p); kept == "" {
+			return nil
+		}
+		return staging.CopyTree(kept, dir, "node_modules")
+	}
+	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
+		return nil, fault.WithClass(fault.Environment, env.unwritable(err))
+	}
+	tx, err := staging.Begin(ctx, env.Home.Place(s.name), options)
+	if err != nil {
+		return nil, env.unwritable(err)
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	p, err := s.look() // as it is with the lock held
+	if err != nil {
+		return nil, err
+	}
+	target, err := choose(p)
+	if err != nil {
+		return nil, err
+	}
+	done = p.report(target)
+	if done.Changes.Empty() && !done.Removed {
+		return done, nil
+	}
+	if err := tx.Restore(target); err != nil {
+		return nil, err
+	}
+	if err := s.restorePackages(ctx, opts, tx, target, done); err != nil {
+		return nil, err
+	}
+	doubts := env.doubts(s.name, target)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	done.Changed, done.Kept, done.Saved = true, kept, tx.Saved()
+	done.Warnings = append(done.Warnings, doubts...)
+	done.Warnings = append(done.Warnings, tx.Warnings()...)
+	done.Warnings = append(done.Warnings, s.tooLarge(target)...)
+	done.Warnings = append(done.Warnings, s.proof(target)...)
+	return done, nil
+}
+
+// tooLarge tells of the files that a generation names and does not hold.
+func (s subject) tooLarge(g *staging.Generation) (warnings []string) {
+	for _, path := range g.TooLarge {
+		if _, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(path))); err == nil {
+			warnings = append(warnings, fmt.Sprintf("%s was left alone: generation %d does not hold it, for its size or because it could not be read", path, g.ID))
+		} else {
+			warnings = append(warnings, fmt.Sprintf("%s does not come back: generation %d does not hold it, for its size or because it could not be read", path, g.ID))
+		}
+	}
+	return warnings
+}
+
+// restorePackages puts into tx what node_modules of a generation was. Where the
+// packages of both states are the same, node_modules is left alone, whoever made
+// it.
+func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *staging.Tx, target *staging.Generation, done *RolledBack) error {
+	if !done.Changes.packagesDiffer() && !tx.Creating() {
+		return nil
+	}
+	manifest, lock, err := s.wanted(target)
+	if err != nil {
+		done.Warnings = append(done.Warnings, fmt.Sprintf("node_modules was left as it is: %v", err))
+		return nil
+	}
+	p := &profile.Profile{Name: s.name, Dir: s.dir(), Manifest: manifest}
+	return s.env.withJob(opts, tx, p, func(j *install.Job) error {
+		if lock != nil {
+			done.Missing = append(done.Missing, missingPackages(lock, j.Store)...)
+		}
+		result, err := j.Restore(ctx, manifest, lock)
+		if err != nil {
+			return fmt.Errorf("restoring the packages of generation %d: %w", target.ID, err)
+		}
+		done.Packages = PackageCounts{result.Tree.Added, result.Tree.Removed, result.Tree.Changed}
+		done.Replaced = result.Tree.Replaced
+		done.Warnings = append(done.Warnings, result.Warnings...)
+		return nil
+	})
+}
+
+// wanted is the manifest and the lockfile of a generation; the lockfile is nil
+// where there is none. It may hold what nobody can read.
+func (s subject) wanted(g *staging.Generation) (*profile.Manifest, *install.Lock, error) {
+	file := filepath.Join(s.dir(), "package.json")
+	text, ok := g.File("package.json")
+	if !ok {
+		return nil, nil, fmt.Errorf("generation %d has no package.json", g.ID)
+	}
+	manifest, err := profile.ParseManifest(file, text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("in generation %d: %w", g.ID, err)
+	}
+	text, ok = g.File(install.LockName)
+	if !ok {
+		return manifest, nil, nil
+	}
+	lock, err := install.ParseLock(filepath.Join(s.dir(), install.LockName), text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("in generation %d: %w", g.ID, err)
+	}
+	return manifest, lock, nil
+}
+
+// proof compares what is there after a rollback with the generation, and names
+// what is not as it should be.
+func (s subject) proof(target *staging.Generation) []string {
+	now, err := s.now()
+	if err != nil {
+		return []string{fmt.Sprintf("looking at what was restored: %v", err)}
+	}
+	var wrong []string
+	for _, f := range compareStates(target, now).Files {
+		wrong = append(wrong, f.Path)
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("not as generation %d has it, because it was edited meanwhile or could not be written so: %s", target.ID, strings.Join(wrong, ", "))}
+}
+
+// doubts is what is wrong with the layers of a generation. It stops nothing: the
+// state was there once.
+func (env Env) doubts(name profile.Name, g *staging.Generation) []string {
+	c, err := composeGeneration(env, name, g)
+	if err != nil {
+		return []string{fmt.Sprintf("generation %d does not compose: %v", g.ID, err)}
+	}
+	var warnings []string
+	for _, f := range Findings(env, c) {
+		if f.Severity > check.Info && f.Blocks {
+			warnings = append(warnings, warningOf(f))
+		}
+	}
+	return warnings
+}
+
+// composeGeneration composes a generation of a profile without writing anything.
+// Packages are found in the store by the lockfile of then; the home's layer is
+// the one that is there now, and a project's is left out.
+func composeGeneration(env Env, name profile.Name, g *staging.Generation) (_ *Composed, err error) {
+	dir := env.Home.ProfileDir(name)
+	text, ok := g.File("package.json")
+	if !ok {
+		return nil, fault.Errorf(fault.Composition, "generation %d of profile %s has no package.json", g.ID, name)
+	}
+	m, err := profile.ParseManifest(filepath.Join(dir, "package.json"), text)
+	if err != nil {
+		return nil, err
+	}
+	packages := store.Open(env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	c := &Composed{Profile: &profile.Profile{Name: name, Dir: dir, Manifest: m}, Rules: pathRules(env.Installation)}
+	err = c.open(stack.Options{
+		Home: env.Home, Profile: c.Profile, Installation: env.Installation, UserHome: env.userHome(), Lenient: true,
+		Find: storedPackages(dir, contentOf(g).lock, packages),
+		ReadFile: func(path string) ([]byte, error) {
+			rel, err := filepath.Rel(dir, path)
+			if err != nil {
+				return nil, err
+			}
+			text, ok := g.File(filepath.ToSlash(rel))
+			if !ok {
+				return nil, fs.ErrNotExist
+			}
+			return text, nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Warnings = c.leftOut()
+	for _, skipped := range c.Stack.Skipped() {
+		c.Notices = append(c.Notices, skipped.String())
+	}
+	for _, w := range c.Tree.Warnings {
+		c.Notices = append(c.Notices, w.String())
+	}
+	return c, nil
+}
+
+// storedPackages finds the packages that a lockfile names: in the store, or
+// where a link leads. What is said of a package names the place where it stands
+// when the profile is laid out.
+func storedPackages(dir string, lock *install.Lock, packages *store.Store) findPackage {
+	return func(name string) (installation.Package, bool, error) {
+		var n install.Located
+		if lock != nil {
+			n = lock.Nodes["node_modules/"+name]
+		}
+		if n.Package == nil {
+			return installation.Find(filepath.Dir(dir), name)
+		}
+		files := filepath.FromSlash(n.Origin.Place)
+		if n.Origin.Kind != install.Link {
+			entry, ok := packages.Get(n.Integrity)
+			if !ok {
+				return installation.Package{}, false, nil
+			}
+			files = entry.Dir()
+		} else if !filepath.IsAbs(files) {
+			files = filepath.Join(dir, files)
+		}
+		pkg, err := installation.OpenPackage(files)
+		if errors.Is(err, fs.ErrNotExist) {
+			return installation.Package{}, false, nil
+		}
+		if err == nil && n.Origin.Kind != install.Link {
+			pkg.Dir = filepath.Join(dir, "node_modules", filepath.FromSlash(name))
+		}
+		return pkg, err == nil, err
+	}
+}

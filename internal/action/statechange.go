@@ -1,0 +1,233 @@
+package action
+
+import (
+	"bytes"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"dsh/internal/install"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// StateChange is how one state of a profile differs from an earlier one.
+type StateChange struct {
+	Dependencies []DependencyChange `json:"dependencies"`
+	Bundles      BundleDiff         `json:"bundles"`
+	// Packages counts what differs between the lockfiles, dependencies included.
+	Packages PackageCounts `json:"packages"`
+	Files    []FileChange  `json:"files"`
+}
+
+// PackageCounts is how many packages come, go and change.
+type PackageCounts struct {
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
+	Changed int `json:"changed"`
+}
+
+// DependencyChange is an entry of package.json that differs, or whose locked
+// version does.
+type DependencyChange struct {
+	Name   string          `json:"name"`
+	Before *DependencyInfo `json:"before"` // nil: it was not there
+	After  *DependencyInfo `json:"after"`  // nil: it is not there any more
+}
+
+// DependencyInfo is a dependency in one state.
+type DependencyInfo struct {
+	Spec    string `json:"spec"`    // as package.json has it
+	Version string `json:"version"` // in the lockfile, "" where that does not say
+	section profile.DependencyKind
+}
+
+// FileChange is a small file that differs.
+type FileChange struct {
+	Path   string `json:"path"`
+	Change string `json:"change"` // added, removed or changed
+	// Added and Removed are lines; both are 0 where the file is no text, or
+	// only its permissions differ.
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
+}
+
+// Empty says that nothing differs.
+func (c *StateChange) Empty() bool { return c == nil || len(c.Files) == 0 }
+
+// compareStates says how after differs from before, nil being a state without
+// files.
+func compareStates(before, after *staging.Generation) *StateChange {
+	if before == nil {
+		before = &staging.Generation{}
+	}
+	if after == nil {
+		after = &staging.Generation{}
+	}
+	c := &StateChange{Dependencies: []DependencyChange{}, Bundles: BundleDiff{Added: []string{}, Removed: []string{}}, Files: []FileChange{}}
+	c.files(before.Files, after.Files)
+	a, b := contentOf(before), contentOf(after)
+	c.Dependencies = append(c.Dependencies, diffDependencies(a.dependencies(), b.dependencies())...)
+	c.Bundles = diffBundles(a.bundles(), b.bundles())
+	c.Packages = diffPackages(a.lock, b.lock)
+	return c
+}
+
+// content is what manifest and lockfile of a state say; nil where one of them is
+// not there or cannot be read.
+type content struct {
+	manifest *profile.Manifest
+	lock     *install.Lock
+}
+
+func contentOf(g *staging.Generation) content {
+	var c content
+	if text, ok := g.File("package.json"); ok {
+		// What cannot be read is told of as a file.
+		if m, err := profile.ParseManifest("package.json", text); err == nil {
+			c.manifest = m
+		}
+	}
+	if text, ok := g.File(install.LockName); ok {
+		if lock, err := install.ParseLock(install.LockName, text); err == nil {
+			c.lock = lock
+		}
+	}
+	return c
+}
+
+func (c content) bundles() []string {
+	if c.manifest == nil {
+		return nil
+	}
+	return c.manifest.Bundles()
+}
+
+// dependencies is what the manifest depends on, by name.
+func (c content) dependencies() map[string]*DependencyInfo {
+	all := map[string]*DependencyInfo{}
+	if c.manifest == nil {
+		return all
+	}
+	for _, kind := range []profile.DependencyKind{profile.Dependencies, profile.DevDependencies, profile.OptionalDependencies} {
+		for _, d := range c.manifest.Dependencies(kind) {
+			if all[d.Name] != nil {
+				continue
+			}
+			info := &DependencyInfo{Spec: d.Spec, section: kind}
+			if c.lock != nil {
+				if n := c.lock.Nodes["node_modules/"+d.Name]; n.Package != nil {
+					info.Version = n.Version
+				}
+			}
+			all[d.Name] = info
+		}
+	}
+	return all
+}
+
+func diffDependencies(a, b map[string]*DependencyInfo) []DependencyChange {
+	var changes []DependencyChange
+	for _, name := range namesOf(a, b) {
+		x, y := a[name], b[name]
+		if x == nil || y == nil || *x != *y {
+			changes = append(changes, DependencyChange{name, x, y})
+		}
+	}
+	return changes
+}
+
+// diffPackages counts the packages that come, go and change between two
+// lockfiles. A state without one has no packages that are known.
+func diffPackages(a, b *install.Lock) PackageCounts {
+	var nodesA, nodesB map[string]install.Located
+	if a != nil {
+		nodesA = a.Nodes
+	}
+	if b != nil {
+		nodesB = b.Nodes
+	}
+	var c PackageCounts
+	for _, at := range namesOf(nodesA, nodesB) {
+		x, hadIt := nodesA[at]
+		y, hasIt := nodesB[at]
+		switch {
+		case !hadIt:
+			c.Added++
+		case !hasIt:
+			c.Removed++
+		case x.Integrity != y.Integrity || x.Origin != y.Origin || x.Version != y.Version:
+			c.Changed++
+		}
+	}
+	return c
+}
+
+// namesOf is the keys of both maps, sorted, each once.
+func namesOf[V any](a, b map[string]V) []string {
+	var names []string
+	for _, m := range []map[string]V{a, b} {
+		for name := range m {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// files compares two sorted lists of files.
+func (c *StateChange) files(a, b []staging.SavedFile) {
+	for len(a) > 0 || len(b) > 0 {
+		order := 0
+		switch {
+		case len(a) == 0:
+			order = 1
+		case len(b) == 0:
+			order = -1
+		default:
+			order = strings.Compare(a[0].Path, b[0].Path)
+		}
+		switch {
+		case order < 0:
+			f := FileChange{Path: a[0].Path, Change: "removed"}
+			_, f.Removed = countLines(linesOf(a[0]), nil)
+			c.Files, a = append(c.Files, f), a[1:]
+		case order > 0:
+			f := FileChange{Path: b[0].Path, Change: "added"}
+			f.Added, _ = countLines(nil, linesOf(b[0]))
+			c.Files, b = append(c.Files, f), b[1:]
+		default:
+			if !sameSaved(a[0], b[0]) {
+				f := FileChange{Path: a[0].Path, Change: "changed"}
+				f.Added, f.Removed = countLines(linesOf(a[0]), linesOf(b[0]))
+				c.Files = append(c.Files, f)
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+}
+
+// linesOf is the text of a file, nil where it is a link or no text.
+func linesOf(f staging.SavedFile) []byte {
+	if f.Mode&fs.ModeSymlink != 0 || bytes.IndexByte(f.Data, 0) >= 0 {
+		return nil
+	}
+	return f.Data
+}
+
+// countLines is how many lines of b are not in a, and the other way round.
+func countLines(a, b []byte) (added, removed int) {
+	text := diff.Diff("a", a, "b", b)
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		switch {
+		case i < 3 || len(line) == 0: // the names
+		case line[0] == '+':
+			added++
+		case line[0] == '-':
+			removed++
+		}
+	}
+	return added, removed
+}
