@@ -194,7 +194,17 @@ func (x *exporter) gather(ctx context.Context, now *staging.Generation) error {
 	if err := x.addFiles(now); err != nil {
 		return err
 	}
+	// What is not there is said before anything is packed.
+	isOfDependency := func(name string) bool {
+		return slices.ContainsFunc(dependenciesOf(x.manifest), func(d profile.Dependency) bool { return strings.HasPrefix(name, d.Name+"/") })
+	}
+	if err := x.checkIncluded(isOfDependency); err != nil {
+		return err
+	}
 	if err := x.addSources(ctx); err != nil {
+		return err
+	}
+	if err := x.checkIncluded(func(name string) bool { return x.inSource[name] }); err != nil {
 		return err
 	}
 	x.put(manifestName, x.manifest.Bytes(), false)
@@ -208,7 +218,7 @@ func (x *exporter) gather(ctx context.Context, now *staging.Generation) error {
 		}
 	}
 	x.done.Packages = len(x.archives)
-	return x.checkIncluded()
+	return nil
 }
 
 const manifestName = "package.json"

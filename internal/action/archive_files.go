@@ -138,10 +138,11 @@ func isRegistryLine(line string) bool {
 // included says whether the user wants a file in the archive whatever it is.
 func (x *exporter) included(name string) bool { return slices.Contains(x.opts.Include, name) }
 
-// checkIncluded refuses the name of a file that is not there.
-func (x *exporter) checkIncluded() error {
+// checkIncluded refuses the name of a file that is not there. Those of sources
+// begin with the name of the package, and are known when it is packed.
+func (x *exporter) checkIncluded(known func(name string) bool) error {
 	for _, name := range x.opts.Include {
-		if _, ok := x.files[name]; !ok && !x.inSource[name] {
+		if _, ok := x.files[name]; !ok && !known(name) {
 			return fault.Errorf(fault.Other, "--include %s: profile %s has no such file; names are as the list of what is left out has them", name, x.opts.Name)
 		}
 	}

@@ -304,7 +304,7 @@ func (a *Archive) plan() error {
 	if !ok {
 		return nil
 	}
-	patches, err := compose.ParsePatches(compose.Source{File: patchFile, Dir: string(filepath.Separator)}, text)
+	patches, err := compose.ParsePatches(compose.Source{File: patchFile, Dir: anyDir}, text)
 	if err != nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the profile's own layer cannot be used: %v", err))
 		return nil
@@ -315,7 +315,15 @@ func (a *Archive) plan() error {
 		walk.patch(patch)
 		walk.expressions(patch.Map)
 	}
-	p.Rows, p.Expressions = append(p.Rows, report.Inserts...), append(p.Expressions, report.Expressions...)
+	for _, row := range report.Inserts {
+		if file, ok := compose.FilePath(row.Plugin); ok {
+			if rel, err := filepath.Rel(anyDir, file); err == nil && filepath.IsLocal(rel) {
+				row.Plugin = "./" + filepath.ToSlash(rel)
+			}
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	p.Expressions = append(p.Expressions, report.Expressions...)
 	return nil
 }
 
