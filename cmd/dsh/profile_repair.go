@@ -161,7 +161,7 @@ func (p *profileRun) printDamages(w io.Writer, r *action.Repair) {
 		if !d.Mended && d.Mend != "" {
 			fmt.Fprintf(w, "  mending: %s\n", ui.Clean(d.Mend))
 		}
-		if !d.Mended && d.ByHand != "" && d.Mend == "" {
+		if !d.Mended && d.ByHand != "" && (d.Mend == "" || r.Changed) {
 			fmt.Fprintf(w, "  by hand: %s\n", ui.Clean(d.ByHand))
 		}
 	}

@@ -104,6 +104,7 @@ type repair struct {
 	env  Env
 	opts RepairOptions
 	dir  string
+	own  string // a place in the staging directory of our own transaction, "" without one
 
 	generations []staging.Generation // newest first
 	damages     []Damage
@@ -124,7 +125,7 @@ type repair struct {
 // Diagnose looks for everything that is wrong with a profile, and says what
 // [Mend] would do. It changes nothing.
 func Diagnose(ctx context.Context, env Env, opts RepairOptions) (*Repair, error) {
-	r, err := diagnose(ctx, env, opts)
+	r, err := diagnose(ctx, env, opts, "")
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +143,8 @@ func (r *repair) report() *Repair {
 	return report
 }
 
-func diagnose(ctx context.Context, env Env, opts RepairOptions) (r *repair, err error) {
-	r = &repair{env: env, opts: opts, dir: env.Home.ProfileDir(opts.Name), read: map[string][]byte{}, write: map[string][]byte{}}
+func diagnose(ctx context.Context, env Env, opts RepairOptions, own string) (r *repair, err error) {
+	r = &repair{env: env, opts: opts, dir: env.Home.ProfileDir(opts.Name), own: own, read: map[string][]byte{}, write: map[string][]byte{}}
 	past, err := profileSubject(env, opts.Name).look()
 	if err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func Mend(ctx context.Context, env Env, opts RepairOptions, shown *Repair) (*Rep
 		}
 		r.warnings = append(r.warnings, edit.Warnings...)
 	}
-	after, err := diagnose(ctx, env, opts)
+	after, err := diagnose(ctx, env, opts, "")
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +252,7 @@ func mend(ctx context.Context, env Env, opts RepairOptions, shown *Repair, withP
 		return nil, 0, env.unwritable(err)
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	if r, err = diagnose(ctx, env, opts); err != nil {
+	if r, err = diagnose(ctx, env, opts, filepath.Join(tx.Stage(), "new")); err != nil {
 		return nil, 0, err
 	}
 	for _, d := range r.damages {

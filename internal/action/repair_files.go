@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -98,13 +99,13 @@ func (r *repair) lookAtLeftovers() error {
 		return err
 	}
 	for _, e := range beside {
-		if !isOwnBeside(e.Name(), filepath.Base(r.dir)) {
+		path := filepath.Join(filepath.Dir(r.dir), e.Name())
+		if !isOwnBeside(e.Name(), filepath.Base(r.dir)) || r.own != "" && strings.HasPrefix(r.own, path+string(filepath.Separator)) {
 			continue
 		}
-		path := filepath.Join(filepath.Dir(r.dir), e.Name())
 		r.add(Damage{
 			Code: Leftover, File: path, Problem: "it is left of a change that did not end",
-			Mend: "the change is finished or taken back", ByHand: "it stays while another dsh is at work",
+			Mend: "the change is finished or taken back", ByHand: "another dsh may be at work; if none is, remove it",
 		})
 	}
 	state := r.env.Home.StateDir(r.opts.Name)
@@ -132,13 +133,11 @@ func (r *repair) lookAtLeftovers() error {
 // isOwnBeside recognises what a transaction over the profile called base puts
 // beside its directory.
 func isOwnBeside(name, base string) bool {
-	for _, mark := range []string{".staging-", ".backup-"} {
-		if rest, ok := strings.CutPrefix(name, "."+base+mark); ok && !strings.Contains(rest, ".") {
-			return true
-		}
-	}
-	return false
+	rest, ok := strings.CutPrefix(name, "."+base+".")
+	return ok && besideName.MatchString(rest)
 }
+
+var besideName = regexp.MustCompile(`^(staging|backup|backup-copied)-[0-9a-f]{12}$`)
 
 // lookAtManifest reads package.json, and finds another where it cannot be read.
 func (r *repair) lookAtManifest() error {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dsh/internal/check"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/inspect"
@@ -437,7 +438,7 @@ func (r *repair) lookAtRows(ctx context.Context) error {
 		case f.Code == inspect.HostCopy && !slices.Contains(r.remove, "node_modules/"+filepath.ToSlash(strings.TrimPrefix(f.File, r.path("node_modules")+string(filepath.Separator)))) &&
 			!slices.ContainsFunc(r.damages, func(d Damage) bool { return d.Code == ModulesForeign && !d.Note }):
 			r.add(Damage{Code: HostPackage, File: f.File, Problem: f.Message, ByHand: f.Remedy})
-		case f.Code == inspect.RowUnresolved && (f.File == p.PatchPath() || f.File == r.env.Home.PatchPath()):
+		case f.Code == inspect.RowUnresolved && f.Severity == check.Error && (f.File == p.PatchPath() || f.File == r.env.Home.PatchPath()):
 			r.unresolvedRow(f.File, f.Row, f.Message)
 		}
 	}
