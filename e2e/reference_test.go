@@ -116,7 +116,7 @@ func TestReferenceCommands(t *testing.T) {
 		}
 		return verbs, flags
 	}
-	for _, command := range []string{"plugin", "config", "trust"} {
+	for _, command := range []string{"plugin", "config", "profile", "trust"} {
 		_, section, ok := strings.Cut(page, "\n## `dsh "+command+"`\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !ok {
@@ -171,9 +171,27 @@ func TestReferenceDocuments(t *testing.T) {
 		"config enable":             {{"config", "enable", "web"}},
 		"config schema --install":   {{"config", "schema", "--install"}},
 		"config compat":             {{"--installation", "old", "config", "compat", "new"}, {"--installation", "new", "config", "compat", "old"}},
+		"profile list":              {{"profile", "list"}},
+		"profile show":              {{"profile", "show"}, {"profile", "show", "bad"}},
+		"profile path":              {{"profile", "path"}},
+		"profile which":             {{"profile", "which"}},
+		"profile use":               {{"profile", "use", "x"}},
+		"profile create":            {{"profile", "create", "made", "--bundles", "./bundle"}},
+		"profile copy":              {{"profile", "copy", "made", "copied"}},
+		"profile rename":            {{"profile", "rename", "named", "renamed"}},
+		"profile remove":            {{"profile", "remove", "bad", "--yes"}},
+		"profile export":            {{"profile", "export", "shared"}},
+		"profile import --dry-run":  {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got", "--dry-run"}},
+		"profile import":            {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got"}},
+		"profile diff":              {{"profile", "diff", "made", "x"}, {"profile", "diff", "x", "headless"}},
+		"profile history":           {{"profile", "history"}},
+		"profile rollback":          {{"profile", "rollback"}},
+		"profile pin":               {{"profile", "pin", "1"}},
+		"profile undelete":          {{"profile", "undelete", "bad"}},
 		"trust":                     {{"trust"}},
 		"trust --list":              {{"trust", "--list"}},
 		"trust --revoke":            {{"trust", "--revoke"}},
+		"plugin copy":               {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
 		"plugin allow-version":      {{"plugin", "allow-version", "a@1.0.0", "--dsh-version", "0.1.7", "--accept-risk"}},
 		"plugin revoke-version":     {{"plugin", "revoke-version", "a@1.0.0", "--dsh-version", "0.1.7"}},
 	}
@@ -245,6 +263,33 @@ const documentsFiles = `
 {"name": "b", "version": "1.0.0", "dsh": {"bundle": {"patch": "p.yml"}}}
 -- user/.dsh/profiles/headless/node_modules/b/p.yml --
 - insert: [{id: web, name: b, config: {port: 3, more: 4}}, {id: new, name: b}]
+-- user/.dsh/profiles/bad/package.json --
+{
+-- user/.dsh/profiles/bad/cordis.patch.yml --
+- insert: [
+-- user/.dsh/profiles/named/package.json --
+{"dsh": {"profile": {"bundles": []}}}
+-- user/.dsh/profiles/namer/cordis.patch.yml --
+- {id: web, config: {file: ../named/file}}
+-- user/.dsh/profiles/shared/package.json --
+{"dependencies": {"bundle": "link:../../../../project/bundle"}, "dsh": {"profile": {"bundles": ["@deepseek-ai/dsh-base", "bundle"]}}}
+-- user/.dsh/profiles/shared/dsh-lock.yaml --
+lockfileVersion: "1"
+dependencies:
+  bundle: "link:../../../../project/bundle"
+packages:
+  node_modules/bundle:
+    version: 1.0.0
+    link: ../../../../project/bundle
+-- user/.dsh/profiles/shared/cordis.patch.yml --
+- id: row
+  config: {a: 1}
+- insert: [{id: mine, name: b, config: !!js process.env.PORT}]
+-- project/bundle/.env --
+-- project/bundle/package.json --
+{"name": "bundle", "version": "1.0.0", "dsh": {"bundle": {"patch": "p.yml"}}}
+-- project/bundle/p.yml --
+- insert: [{id: row, name: b}]
 -- project/.git/HEAD --
 -- project/bad.yml --
 - set: {id: a, disabled: true}
