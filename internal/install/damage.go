@@ -22,6 +22,16 @@ import (
 // not know any more has to be the locked one by its package.json. What another
 // package manager laid out is not looked at.
 func Damaged(dir string, lock *Lock, packages *store.Store) ([]string, error) {
+	return damaged(dir, lock, packages, false)
+}
+
+// Lost is [Damaged] without packages that somebody edited, see
+// [store.Entry.Edited]: what a power loss may have taken.
+func Lost(dir string, lock *Lock, packages *store.Store) ([]string, error) {
+	return damaged(dir, lock, packages, true)
+}
+
+func damaged(dir string, lock *Lock, packages *store.Store, keepEdits bool) ([]string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
@@ -42,13 +52,14 @@ func Damaged(dir string, lock *Lock, packages *store.Store) ([]string, error) {
 			t.entries[n.Integrity] = entry
 		}
 	}
-	damaged, err := t.findDamage(context.Background(), false)
-	return sortedKeys(damaged), err
+	found, err := t.findDamage(context.Background(), false, keepEdits)
+	return sortedKeys(found), err
 }
 
 // findDamage is the places of a tree where what stands is not as it was laid
-// out. checked says that the store's entries have just been checked.
-func (t *tree) findDamage(ctx context.Context, checked bool) (map[string]bool, error) {
+// out. checked says that the store's entries have just been checked, keepEdits
+// that what somebody edited is good.
+func (t *tree) findDamage(ctx context.Context, checked, keepEdits bool) (map[string]bool, error) {
 	items := t.items()
 	damaged := map[string]bool{}
 	var mu sync.Mutex
@@ -57,6 +68,9 @@ func (t *tree) findDamage(ctx context.Context, checked bool) (map[string]bool, e
 	for at, item := range items {
 		group.Go(func() error {
 			whole, err := t.isWhole(at, item, checked)
+			if err == nil && !whole && keepEdits {
+				whole, err = t.isEdited(at)
+			}
 			if err = errors.Join(err, ctx.Err()); err == nil && !whole {
 				mu.Lock()
 				defer mu.Unlock()
@@ -82,4 +96,12 @@ func (t *tree) isWhole(at string, i item, checked bool) (bool, error) {
 	}
 	m, err := readPackageJSON(at, dir)
 	return err == nil && m.Name == n.Name && versionOf(m) == n.Version, nil
+}
+
+func (t *tree) isEdited(at string) (bool, error) {
+	n, isPackage := t.lock.Nodes[at]
+	if !isPackage || n.Origin.Kind == Link {
+		return false, nil
+	}
+	return t.entries[n.Integrity].Edited(filepath.Join(t.files, filepath.FromSlash(at)))
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -139,5 +140,36 @@ func TestOnlyCheckingReadsContents(t *testing.T) {
 	text, err := os.ReadFile(w.inModules("left/index.js"))
 	if err != nil || text[0] == 0 {
 		t.Errorf("laid out anew: %q, %v", text, err)
+	}
+}
+
+// What a power loss may have taken is laid out anew, and what somebody edited
+// stays.
+func TestLost(t *testing.T) {
+	w := newWorkshop(t)
+	w.everything("x")
+	edited := w.inModules("is-odd/index.js")
+	w.must(errors.Join(os.Remove(edited), os.WriteFile(edited, []byte("// edited\n"), 0o644)))
+	later := time.Now().Add(time.Minute)
+	w.must(os.Chtimes(edited, later, later))
+	want := w.ground("x").listing(t)
+	w.must(sameSize(w.inModules("is-number/index.js")))
+	w.must(os.Remove(w.inModules("@acme/bins/package.json")))
+
+	packages := w.openStore()
+	lost, err := Lost(w.ground("x").place.Dir, w.lock("x"), packages)
+	w.must(errors.Join(err, packages.Close()))
+	if diff := cmp.Diff([]string{"node_modules/@acme/bins", "node_modules/is-number"}, lost); diff != "" {
+		t.Errorf("lost (-want +got):\n%s", diff)
+	}
+	result := w.run("x", func(j *Job) (*Result, error) {
+		j.Anew = lost
+		return j.Restore(t.Context(), w.manifest("x"), w.lock("x"))
+	})
+	if diff := cmp.Diff(want, w.ground("x").listing(t)); diff != "" {
+		t.Errorf("after mending:\n%s", diff)
+	}
+	if diff := cmp.Diff(TreeChange{Changed: 2}, result.Tree); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -44,13 +44,7 @@ func (s *sources) fetched(ctx context.Context, spec Spec) (Fetched, error) {
 		return Fetched{}, err
 	}
 	entry, ok := s.job.Store.Get(pkg.Integrity)
-	if ok && !entry.Sound() {
-		if err := s.job.Store.Drop(pkg.Integrity); err != nil {
-			return Fetched{}, err
-		}
-		ok = false
-	}
-	if !ok {
+	if !ok || !entry.Sound() {
 		entry, err = s.archive(ctx, pkg)
 	}
 	return Fetched{pkg, entry}, within(pkg.describe(), err)

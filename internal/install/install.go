@@ -55,7 +55,10 @@ type Job struct {
 	CheckLayer func(name, dir string) error
 	// Check holds all content against its hashes, in node_modules and in the
 	// store, and makes anew what is damaged.
-	Check  bool
+	Check bool
+	// Anew is the places, as [Damaged] names them, that are laid out anew from
+	// contents that are held against their hashes.
+	Anew   []string
 	Events Events
 
 	manifest *profile.Manifest // as the job edits it
@@ -374,7 +377,9 @@ func (j *Job) locate() error {
 		return err
 	}
 	j.Dir, j.Files, j.pinned = real, files, map[string]*Package{}
-	j.present, err = readPresent(j.Files)
+	if j.present, err = readPresent(j.Files); err == nil && slices.Contains(j.Anew, "node_modules") && !j.present.absent {
+		j.present = present{foreign: "an earlier install"}
+	}
 	return err
 }
 
@@ -495,12 +500,26 @@ func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock) (*Result, e
 		j.Events.Linking(len(lock.Nodes))
 	}
 	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: entries, skipped: skipped}
-	if j.Check {
-		if t.damaged, err = t.findDamage(ctx, true); err != nil {
-			return nil, err
-		}
+	if t.damaged, err = j.findDamage(ctx, t); err != nil {
+		return nil, err
 	}
 	result := &Result{Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
 	result.Tree, err = t.stage(ctx, j.Tx, j.present)
 	return result, err
+}
+
+// findDamage is the places of a tree that are laid out anew whatever stands
+// there.
+func (j *Job) findDamage(ctx context.Context, t *tree) (map[string]bool, error) {
+	damaged := map[string]bool{}
+	if j.Check {
+		var err error
+		if damaged, err = t.findDamage(ctx, true, false); err != nil {
+			return nil, err
+		}
+	}
+	for _, at := range j.Anew {
+		damaged[at] = true
+	}
+	return damaged, nil
 }

@@ -161,7 +161,7 @@ func (s *sources) described(where, dir string, spec Spec, id store.Integrity) (*
 // content brings the content of a package that is no link into the store. A
 // zero want accepts what comes, which the lockfile then pins.
 func (s *sources) content(ctx context.Context, origin Origin, want store.Integrity) (store.Entry, error) {
-	if entry, ok := s.job.Store.Get(want); ok {
+	if entry, ok := s.job.Store.Get(want); ok && entry.Check() == nil {
 		return entry, nil
 	}
 	switch origin.Kind {
@@ -254,7 +254,9 @@ func (c countingReader) Read(p []byte) (int, error) {
 }
 
 // fetch brings every package of a lock that is laid out here into the store.
-// An optional package that cannot be had is added to skipped.
+// A damaged entry stays until there is another in its place, so that it is found
+// again where none is to be had. An optional package that cannot be had is added
+// to skipped.
 func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[string]bool) (map[store.Integrity]store.Entry, error) {
 	entries := map[store.Integrity]store.Entry{}
 	missing := map[store.Integrity][]string{} // and all the places that need it
@@ -268,13 +270,7 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 			continue
 		}
 		entry, ok := j.Store.Get(n.Integrity)
-		if ok && !j.usable(entry, at, n) {
-			if err := j.Store.Drop(n.Integrity); err != nil {
-				return nil, fmt.Errorf("drop a damaged package from the store: %w", err)
-			}
-			ok = false
-		}
-		if ok {
+		if ok && j.usable(entry, at, n) {
 			entries[n.Integrity] = entry
 		} else {
 			delete(entries, n.Integrity)
@@ -323,7 +319,7 @@ func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[str
 // usable reports whether an entry of the store is good for what the job does
 // with it.
 func (j *Job) usable(entry store.Entry, at string, n Located) bool {
-	if j.Check {
+	if j.Check || slices.Contains(j.Anew, at) {
 		return entry.Check() == nil
 	}
 	return !j.lays(at, n) || entry.Sound()

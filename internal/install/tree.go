@@ -448,3 +448,10 @@ func platformSkips(lock *Lock) map[string]bool {
 	}
 	return skipped
 }
+
+// InModules is the lockfile that the node_modules of a profile directory was
+// laid out by, nil where dsh did not lay it out.
+func InModules(dir string) (*Lock, error) {
+	now, err := readPresent(dir)
+	return now.lock, err
+}

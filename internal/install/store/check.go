@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -136,19 +137,67 @@ func (e Entry) Stands(dir string, checked bool) (bool, error) {
 		return false, errNoEntry
 	}
 	for _, f := range e.Files {
-		path := filepath.Join(dir, filepath.FromSlash(f.Path))
-		info, ok, err := look(path, f)
-		if err != nil || !ok {
-			return false, err
-		}
-		if checked {
-			if own, err := os.Lstat(e.path(f.Path)); err == nil && os.SameFile(own, info) {
-				continue
-			}
-		}
-		if same, err := f.holds(path); err != nil || !same {
+		if same, err := e.stands(dir, f, checked); err != nil || !same {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+func (e Entry) stands(dir string, f File, checked bool) (bool, error) {
+	path := filepath.Join(dir, filepath.FromSlash(f.Path))
+	info, ok, err := look(path, f)
+	if err != nil || !ok {
+		return false, err
+	}
+	if checked {
+		if own, err := os.Lstat(e.path(f.Path)); err == nil && os.SameFile(own, info) {
+			return true, nil
+		}
+	}
+	return f.holds(path)
+}
+
+// Edited reports whether all that is different in a directory from the entry is
+// somebody's work, as opposed to what a power loss leaves: a file is there, was
+// written after the entry was made, and has text in it. What is as it was
+// unpacked is not edited.
+func (e Entry) Edited(dir string) (bool, error) {
+	if e.dir == "" {
+		return false, nil
+	}
+	made, err := os.Lstat(filepath.Join(e.dir, indexName))
+	if err != nil {
+		return false, err
+	}
+	edited := false
+	for _, f := range e.Files {
+		same, err := e.stands(dir, f, false)
+		if err != nil {
+			return false, err
+		}
+		if same {
+			continue
+		}
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || !info.ModTime().After(made.ModTime()) || !hasText(path) {
+			return false, nil
+		}
+		edited = true
+	}
+	return edited, nil
+}
+
+// hasText reports whether a file has content, and no zero bytes near its
+// beginning.
+func hasText(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 64<<10)
+	n, err := io.ReadFull(f, head)
+	return n > 0 && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.IndexByte(head[:n], 0) < 0
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // overwrite gives a file another content, as root can.
@@ -160,4 +161,57 @@ func TestStands(t *testing.T) {
 func replace(dir, name, content string) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	return errors.Join(os.Remove(path), os.WriteFile(path, []byte(content), 0o644))
+}
+
+// Only text that was written after the entry was made is somebody's work.
+func TestEdited(t *testing.T) {
+	s := Open(filepath.Join(t.TempDir(), "store"))
+	defer s.Close()
+	e, err := add(t, s, someArchive(t), Integrity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := os.Stat(filepath.Join(e.dir, indexName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier, later := index.ModTime().Add(-time.Minute), index.ModTime().Add(time.Minute)
+	write := func(name, content string, when time.Time) func(string) error {
+		return func(dir string) error {
+			return errors.Join(replace(dir, name, content), os.Chtimes(filepath.Join(dir, filepath.FromSlash(name)), when, when))
+		}
+	}
+	for name, c := range map[string]struct {
+		changes []func(dir string) error
+		want    bool
+	}{
+		"as it was":                {nil, false},
+		"an edit":                  {[]func(string) error{write("a", "b", later)}, true},
+		"a longer edit":            {[]func(string) error{write("lib/f1", "much longer", later)}, true},
+		"an older file":            {[]func(string) error{write("a", "b", earlier)}, false},
+		"an empty file":            {[]func(string) error{write("a", "", later)}, false},
+		"zeros":                    {[]func(string) error{write("a", "\x00", later)}, false},
+		"a file gone":              {[]func(string) error{func(dir string) error { return os.Remove(filepath.Join(dir, "a")) }}, false},
+		"all gone":                 {[]func(string) error{os.RemoveAll}, false},
+		"an edit and an old file":  {[]func(string) error{write("a", "b", later), write("lib/f1", "y", earlier)}, false},
+		"an edit and what is more": {[]func(string) error{write("a", "b", later), write("lib/f1", "y", later)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "x")
+			if err := e.Link(dir); err != nil {
+				t.Fatal(err)
+			}
+			for _, change := range c.changes {
+				if err := change(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := e.Edited(dir); got != c.want || err != nil {
+				t.Errorf("edited: %t, %v", got, err)
+			}
+		})
+	}
+	if got, err := (Entry{}).Edited(t.TempDir()); got || err != nil {
+		t.Errorf("edited from nothing: %t, %v", got, err)
+	}
 }
