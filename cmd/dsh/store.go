@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"dsh/internal/action"
+	"dsh/internal/fault"
+	"dsh/internal/staging"
+	"dsh/internal/ui"
+)
+
+// storeCommand is `dsh store`: what the store holds, and what of it nobody needs.
+func (r *runner) storeCommand() *cli.Command {
+	verb := func(name, usage string, do func(c *cli.Context, env action.Env) error, flags ...cli.Flag) *cli.Command {
+		return &cli.Command{
+			Name: name, Usage: usage, ArgsUsage: " ", Flags: flags,
+			HideHelpCommand: true, UseShortOptionHandling: true, OnUsageError: r.badFlag,
+			Action: func(c *cli.Context) error {
+				if c.Args().Present() {
+					return fault.Errorf(fault.Other, "store %s takes no arguments; it is about all profiles", name)
+				}
+				env, err := r.env(r.invocation.Global)
+				if err != nil {
+					return err
+				}
+				env.Waiting = func(h staging.Holder) { r.ui.Say("waiting for another dsh: %s", h) }
+				return ended(c.Context, do(c, env))
+			},
+		}
+	}
+	return &cli.Command{
+		Name: "store", Usage: "look at the package store and tidy it up", ArgsUsage: " ",
+		Description: "The store holds every package once, for all profiles. What removing or updating a package\n" +
+			"leaves there is needed by earlier generations of the profile, so that a rollback works\n" +
+			"without a network. prune takes out what no profile and no generation needs any more.",
+		HideHelpCommand: true, OnUsageError: r.badFlag,
+		Action: r.otherVerb("dsh store status shows what it holds"),
+		Subcommands: []*cli.Command{
+			verb("status", "show what the store holds, and how much of it nobody needs", r.storeStatus),
+			verb("prune", "take out what no profile and no generation needs", r.storePrune,
+				&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "only show what would go"},
+				&cli.BoolFlag{DisableDefaultText: true, Name: "generations", Usage: "first give up what is kept of removed profiles, so that they cannot be brought back; pinned generations stay"}),
+		},
+	}
+}
+
+func (r *runner) storeStatus(_ *cli.Context, env action.Env) error {
+	status, err := action.Store(env)
+	if err != nil {
+		return err
+	}
+	for _, w := range status.Warnings {
+		r.ui.Warn(w)
+	}
+	return r.ui.Result(status, func(w io.Writer) {
+		fmt.Fprintf(w, "%s\n%s\n", status.Path, contents(status.Contents))
+		if u := status.Unneeded; u != nil && u.Packages > 0 {
+			fmt.Fprintf(w, "%s needed by no profile and no generation: dsh store prune removes what is older than an hour\n", contents(*u))
+		}
+	})
+}
+
+func (r *runner) storePrune(c *cli.Context, env action.Env) error {
+	pruned, err := action.PruneStore(c.Context, env, action.PruneOptions{
+		DryRun: c.Bool("dry-run"), Forget: c.Bool("generations"), Now: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	return r.ui.Result(pruned, func(w io.Writer) { printPruned(w, pruned) })
+}
+
+func printPruned(w io.Writer, p *action.Pruned) {
+	gone, forgot := "removed", "gave up what was kept of"
+	if p.DryRun {
+		gone, forgot = "would remove", "would give up what is kept of"
+	}
+	if len(p.Forgotten) > 0 {
+		fmt.Fprintf(w, "%s removed profiles: %s\n", forgot, line(strings.Join(p.Forgotten, ", ")))
+	}
+	for _, e := range p.Removed {
+		name := e.Name
+		if name == "" {
+			name = e.Integrity
+		}
+		fmt.Fprintf(w, "- %s (%s)\n", line(name), ui.Bytes(e.Bytes))
+	}
+	if len(p.Removed) == 0 {
+		fmt.Fprintln(w, "nothing to remove")
+	} else {
+		fmt.Fprintf(w, "%s %s\n", gone, contents(action.Contents{Packages: len(p.Removed), Bytes: p.Bytes}))
+	}
+	if p.Young > 0 {
+		fmt.Fprintf(w, "%s that nobody needs: younger than an hour, left for now\n", counted(p.Young, "package"))
+	}
+}
+
+// contents is "3 packages, 1.2 MB".
+func contents(c action.Contents) string {
+	return counted(c.Packages, "package") + ", " + ui.Bytes(c.Bytes)
+}
