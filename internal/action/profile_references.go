@@ -28,9 +28,9 @@ func (r Reference) String() string { return fmt.Sprintf("%s:%d", r.File, r.Line)
 func references(home profile.Home, to profile.Name, in []profile.Name, ofHome bool) []Reference {
 	found := []Reference{}
 	name := regexp.QuoteMeta(to.String())
-	const end = "(?:[/\\\\\"'`,;\\]}) \t]|$)"
-	any := regexp.MustCompile(`(?:^|[/\\"' ])profiles[/\\]+` + name + end)
-	sibling := regexp.MustCompile(`(?:^|[/\\"': ])\.\.[/\\]+` + name + end)
+	const begin, end = "(?:^|[/\\\\\"'`,;:=[{( \t])", "(?:[/\\\\\"'`,;\\]}) \t]|$)"
+	any := regexp.MustCompile(begin + `profiles[/\\]+` + name + end)
+	sibling := regexp.MustCompile(begin + `\.\.[/\\]+` + name + end)
 	scan := func(file string, patterns ...*regexp.Regexp) {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -29,7 +29,26 @@ func relocate(m *profile.Manifest, lock *install.Lock, from, to site) (changed, 
 			}
 		}
 	}
-	return changed, lockChanged
+	return changed, relocatePlaces(lock, from.dir) || lockChanged
+}
+
+// relocatePlaces makes the places of a lockfile that name what is in the
+// directory from relative to the profile, and reports whether there are any.
+func relocatePlaces(lock *install.Lock, from string) (changed bool) {
+	if lock == nil {
+		return false
+	}
+	for _, n := range lock.Nodes {
+		native := filepath.FromSlash(n.Origin.Place)
+		if !local(n.Origin.Kind) || !filepath.IsAbs(native) {
+			continue
+		}
+		if inside, err := filepath.Rel(from, native); err == nil && filepath.IsLocal(inside) {
+			n.Package.Origin.Place = filepath.ToSlash(inside)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // site is a profile and its directory.

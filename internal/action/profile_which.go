@@ -105,13 +105,13 @@ func listed(names []profile.Name) string {
 // ChooseProfile makes a profile the one that commands act on which name none,
 // and reports whether it was another.
 func ChooseProfile(env Env, name profile.Name) (changed bool, err error) {
+	if profile.IsDesktop(name) {
+		return false, fault.Errorf(fault.Other, "profile %q is managed exclusively by the Electron application", name)
+	}
 	if _, shipped := profile.LookupTemplate(name.String()); shipped != nil { // else it is made when it is first used
 		if err := env.there(name); err != nil {
 			return false, err
 		}
-	}
-	if profile.IsDesktop(name) {
-		return false, fault.Errorf(fault.Other, "profile %q is managed exclusively by the Electron application", name)
 	}
 	// A choice that cannot be read is one to be replaced.
 	if chosen, ok, err := profile.Chosen(env.Home); err == nil && ok && chosen == name {

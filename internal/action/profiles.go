@@ -18,7 +18,7 @@ const (
 	ProfileBroken     = "broken manifest"
 	ProfileUnmanaged  = "no manifest"       // a directory without package.json
 	ProfileUnfinished = "unfinished change" // that the next command on it finishes or takes back
-	ProfileNotMade    = "not made yet"      // a shipped name, made when it is first used
+	ProfileNotMade    = "not made yet"      // it is made when it is first used
 	ProfileRemoved    = "removed"           // and can be brought back
 )
 
@@ -46,9 +46,10 @@ type ProfileInfo struct {
 	Changed *time.Time `json:"changed"`
 }
 
-// ListProfiles lists the profiles and the shipped names that are not made yet,
-// sorted by name; with removed also the profiles that can be brought back.
-// current is the profile that counts where none is named. Nothing is changed,
+// ListProfiles lists the profiles, and those that are made when they are first
+// used, sorted by name: the shipped ones and current, which is the one that
+// counts where none is named. With removed it lists also the profiles that can be
+// brought back. Nothing is changed,
 // and what is unfinished stays so.
 func ListProfiles(env Env, current string, removed bool) (*ProfileList, error) {
 	names, err := env.Home.Profiles()
@@ -64,14 +65,18 @@ func ListProfiles(env Env, current string, removed bool) (*ProfileList, error) {
 	for _, name := range names {
 		list.Profiles = append(list.Profiles, env.profileInfo(name))
 	}
-	for _, shipped := range profile.Templates() {
-		name, err := profile.ParseName(shipped)
+	unmade := profile.Templates()
+	if !slices.Contains(unmade, current) {
+		unmade = append(unmade, current)
+	}
+	for _, text := range unmade {
+		name, err := profile.ParseName(text)
 		if err != nil || slices.Contains(names, name) {
 			continue
 		}
 		tmpl := profile.ForName(name)
 		list.Profiles = append(list.Profiles, ProfileInfo{
-			Name: shipped, Dir: env.Home.ProfileDir(name), State: ProfileNotMade, Bundles: len(tmpl.Bundles()),
+			Name: text, Dir: env.Home.ProfileDir(name), State: ProfileNotMade, Bundles: len(tmpl.Bundles()),
 		})
 	}
 	if removed {

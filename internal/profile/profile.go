@@ -172,7 +172,7 @@ func openAt(where func(string) string, home Home, name Name, makeAny bool, w wri
 		return nil, fmt.Errorf("failed to read profile manifest %s: %w", path, reason(err))
 	}
 	if p.Manifest, err = ParseManifest(path, text); err != nil {
-		return nil, err
+		return nil, fault.WithHint(err, "dsh profile repair %s", fault.ShellWord(name.text))
 	}
 	if renew(name, p.Manifest) && w.update != nil {
 		if err := w.update(path, p.Manifest.Bytes()); err != nil {
