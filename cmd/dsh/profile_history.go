@@ -142,7 +142,7 @@ func printChanges(w io.Writer, indent string, c *action.StateChange) {
 }
 
 func changeLines(c *action.StateChange) []string {
-	if c.Empty() {
+	if c == nil {
 		return nil
 	}
 	var lines []string
@@ -196,8 +196,11 @@ func shownVersion(d *action.DependencyInfo) string {
 
 func fileLine(f action.FileChange) string {
 	line := f.Path
-	if f.Change != "changed" {
+	switch f.Change {
+	case action.FileAdded, action.FileRemoved:
 		line = f.Change + " " + line
+	case action.Unkept:
+		line += " is not kept by one of the two, for its size"
 	}
 	if f.Added > 0 {
 		line += fmt.Sprintf(" +%d", f.Added)

@@ -23,16 +23,21 @@ type PluginOptions struct {
 	// Force goes on though the profile would not start afterwards.
 	Force  bool
 	Events install.Events
+	// readFile reads .npmrc files; nil is from the disk.
+	readFile func(path string) ([]byte, error)
 }
 
 // Report says what a package command did.
 type Report struct {
-	Profile  string             `json:"profile"`
-	Dir      string             `json:"dir"`
-	Created  bool               `json:"created"` // the profile was made by this command
-	Changes  []install.Change   `json:"changes"`
-	Tree     install.TreeChange `json:"packages"`
-	Warnings []string           `json:"-"`
+	Profile string             `json:"profile"`
+	Dir     string             `json:"dir"`
+	Created bool               `json:"created"` // the profile was made by this command
+	Changes []install.Change   `json:"changes"`
+	Tree    install.TreeChange `json:"packages"`
+	// Absent are packages that were to be removed and that the profile does not
+	// depend on.
+	Absent   []string `json:"absent,omitempty"`
+	Warnings []string `json:"-"`
 }
 
 // Add installs packages into a profile, which is made when it is missing.
@@ -50,11 +55,6 @@ func Add(ctx context.Context, env Env, opts PluginOptions, specs []install.Spec,
 		}
 	}
 	return report, err
-}
-
-// Remove takes packages out of a profile.
-func Remove(ctx context.Context, env Env, opts PluginOptions, names []string) (*Report, error) {
-	return change(ctx, env, opts, false, func(j *install.Job) (*install.Result, error) { return j.Remove(ctx, names) })
 }
 
 // Install makes a profile's node_modules what its manifest and lockfile say.
@@ -127,7 +127,11 @@ func registryConfig(env Env, opts PluginOptions, dir string) (registry.Config, e
 	if home, err := os.UserHomeDir(); user == "" && err == nil {
 		user = filepath.Join(home, ".npmrc")
 	}
-	config, err := registry.LoadConfig(env.Getenv, filepath.Join(dir, ".npmrc"), user)
+	read := opts.readFile
+	if read == nil {
+		read = os.ReadFile
+	}
+	config, err := registry.LoadConfigWith(read, env.Getenv, filepath.Join(dir, ".npmrc"), user)
 	if err == nil && opts.Registry != "" {
 		err = config.SetRegistry(opts.Registry)
 	}

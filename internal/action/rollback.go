@@ -226,7 +226,13 @@ func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *st
 		done.Warnings = append(done.Warnings, fmt.Sprintf("node_modules was left as it is: %v", err))
 		return nil
 	}
+	if lock == nil && tx.Creating() && len(contentOf(target).dependencies()) > 0 {
+		done.Warnings = append(done.Warnings, fmt.Sprintf("generation %d has no lockfile of dsh, so its packages are not laid out; this resolves them anew: dsh plugin --profile %s install",
+			target.ID, fault.ShellWord(s.name.String())))
+		return nil
+	}
 	p := &profile.Profile{Name: s.name, Dir: s.dir(), Manifest: manifest}
+	opts = s.withSettings(opts, tx.Dir(), target, done)
 	return s.env.withJob(opts, tx, p, func(j *install.Job) error {
 		if lock != nil {
 			done.Missing = append(done.Missing, missingPackages(lock, j.Store)...)
@@ -240,6 +246,28 @@ func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *st
 		done.Warnings = append(done.Warnings, result.Warnings...)
 		return nil
 	})
+}
+
+// withSettings makes opts read the .npmrc of a generation and not the one that is
+// there. One that cannot be used is left out.
+func (s subject) withSettings(opts PluginOptions, dir string, g *staging.Generation, done *RolledBack) PluginOptions {
+	own := filepath.Join(dir, ".npmrc")
+	text, ok := g.File(".npmrc")
+	opts.readFile = func(path string) ([]byte, error) {
+		switch {
+		case path != own:
+			return os.ReadFile(path)
+		case !ok:
+			return nil, fs.ErrNotExist
+		default:
+			return text, nil
+		}
+	}
+	if _, err := registryConfig(s.env, opts, dir); err != nil && ok {
+		done.Warnings = append(done.Warnings, fmt.Sprintf(".npmrc of generation %d was not used for its packages: %v", g.ID, err))
+		ok = false
+	}
+	return opts
 }
 
 // wanted is the manifest and the lockfile of a generation; the lockfile is nil
@@ -274,7 +302,9 @@ func (s subject) proof(target *staging.Generation) []string {
 	}
 	var wrong []string
 	for _, f := range compareStates(target, now).Files {
-		wrong = append(wrong, f.Path)
+		if f.Change != Unkept {
+			wrong = append(wrong, f.Path)
+		}
 	}
 	if len(wrong) == 0 {
 		return nil

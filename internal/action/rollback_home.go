@@ -63,7 +63,7 @@ func (env Env) writeHome(change *StateChange, target *staging.Generation) error 
 		}
 	}
 	for _, f := range change.Files {
-		if f.Change != "removed" {
+		if f.Change != FileRemoved {
 			continue
 		}
 		if err := staging.RemoveAll(env.Home.Path(f.Path)); err != nil {

@@ -47,15 +47,27 @@ type DependencyInfo struct {
 // FileChange is a small file that differs.
 type FileChange struct {
 	Path   string `json:"path"`
-	Change string `json:"change"` // added, removed or changed
+	Change string `json:"change"` // FileAdded, FileRemoved, FileChanged or Unkept
 	// Added and Removed are lines; both are 0 where the file is no text, or
 	// only its permissions differ.
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
 }
 
-// Empty says that nothing differs.
-func (c *StateChange) Empty() bool { return c == nil || len(c.Files) == 0 }
+// What differs about a file.
+const (
+	FileAdded   = "added"
+	FileRemoved = "removed"
+	FileChanged = "changed"
+	// Unkept is a file that only one of the states keeps, for its size. Nobody
+	// knows what it was in the other, and a rollback leaves it alone.
+	Unkept = "unkept"
+)
+
+// Empty says that nothing differs that a rollback would change.
+func (c *StateChange) Empty() bool {
+	return c == nil || !slices.ContainsFunc(c.Files, func(f FileChange) bool { return f.Change != Unkept })
+}
 
 // compareStates says how after differs from before, nil being a state without
 // files.
@@ -67,7 +79,7 @@ func compareStates(before, after *staging.Generation) *StateChange {
 		after = &staging.Generation{}
 	}
 	c := &StateChange{Dependencies: []DependencyChange{}, Bundles: BundleDiff{Added: []string{}, Removed: []string{}}, Files: []FileChange{}}
-	c.files(before.Files, after.Files)
+	c.files(before, after)
 	a, b := contentOf(before), contentOf(after)
 	c.Dependencies = append(c.Dependencies, diffDependencies(a.dependencies(), b.dependencies())...)
 	c.Bundles = diffBundles(a.bundles(), b.bundles())
@@ -177,36 +189,44 @@ func namesOf[V any](a, b map[string]V) []string {
 	return slices.Compact(names)
 }
 
-// files compares two sorted lists of files.
-func (c *StateChange) files(a, b []staging.SavedFile) {
-	for len(a) > 0 || len(b) > 0 {
-		order := 0
+// files compares the files of two states.
+func (c *StateChange) files(before, after *staging.Generation) {
+	a, b := filesOf(before), filesOf(after)
+	for _, path := range namesOf(a, b) {
+		x, hadIt := a[path]
+		y, hasIt := b[path]
+		f := FileChange{Path: path, Change: FileChanged}
 		switch {
-		case len(a) == 0:
-			order = 1
-		case len(b) == 0:
-			order = -1
-		default:
-			order = strings.Compare(a[0].Path, b[0].Path)
+		case hadIt && hasIt && sameSaved(x, y):
+			continue
+		case !hadIt && leavesOut(before, path), !hasIt && leavesOut(after, path):
+			f.Change = Unkept
+		case !hadIt:
+			f.Change = FileAdded
+		case !hasIt:
+			f.Change = FileRemoved
 		}
-		switch {
-		case order < 0:
-			f := FileChange{Path: a[0].Path, Change: "removed"}
-			_, f.Removed = countLines(linesOf(a[0]), nil)
-			c.Files, a = append(c.Files, f), a[1:]
-		case order > 0:
-			f := FileChange{Path: b[0].Path, Change: "added"}
-			f.Added, _ = countLines(nil, linesOf(b[0]))
-			c.Files, b = append(c.Files, f), b[1:]
-		default:
-			if !sameSaved(a[0], b[0]) {
-				f := FileChange{Path: a[0].Path, Change: "changed"}
-				f.Added, f.Removed = countLines(linesOf(a[0]), linesOf(b[0]))
-				c.Files = append(c.Files, f)
-			}
-			a, b = a[1:], b[1:]
+		if f.Change != Unkept {
+			f.Added, f.Removed = countLines(linesOf(x), linesOf(y))
 		}
+		c.Files = append(c.Files, f)
 	}
+}
+
+func filesOf(g *staging.Generation) map[string]staging.SavedFile {
+	files := map[string]staging.SavedFile{}
+	for _, f := range g.Files {
+		files[f.Path] = f
+	}
+	return files
+}
+
+// leavesOut says that a state has something at a path, or above it, that it does
+// not keep.
+func leavesOut(g *staging.Generation, path string) bool {
+	return slices.ContainsFunc(g.TooLarge, func(large string) bool {
+		return path == large || strings.HasPrefix(path, large+"/")
+	})
 }
 
 // linesOf is the text of a file, nil where it is a link or no text.
