@@ -34,7 +34,8 @@ func (r *runner) pluginCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd, append(kindFlags(),
 				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"}, forceFlag())...),
-			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove, forceFlag()),
+			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove, forceFlag(),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "fail for names that the profile does not depend on"}),
 			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall, append(kindFlags(),
 				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"},
 				&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"},
@@ -202,7 +203,7 @@ func (r *runner) pluginRemove(p *pluginRun) error {
 	if len(names) == 0 {
 		return fault.WithHint(fault.Errorf(fault.Other, "plugin remove needs the name of a package"), "dsh plugin --profile %s list shows the names", p.shellProfile())
 	}
-	report, err := action.Remove(p.ctx, p.env, p.opts, names)
+	report, err := action.Remove(p.ctx, p.env, p.opts, names, p.cli.Bool("strict"))
 	return p.report(report, err)
 }
 
@@ -297,6 +298,9 @@ func (p *pluginRun) said(report *action.Report) {
 			p.ui.Warn(fmt.Sprintf("the layer %s comes from the installation and not from this package; to use this one add it under a name of its own: dsh plugin --profile %s add %s",
 				c.Name, p.shellProfile(), fault.ShellWord("my-"+path.Base(c.Name)+"@"+ownSpec(c))))
 		}
+	}
+	for _, name := range report.Absent {
+		p.ui.Say("nothing to remove: profile %s does not depend on %s", report.Profile, name)
 	}
 	if by := report.Tree.Replaced; by != "" {
 		p.ui.Say("node_modules was made by %s and has been made anew", by)
