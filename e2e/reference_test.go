@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -116,7 +117,7 @@ func TestReferenceCommands(t *testing.T) {
 		}
 		return verbs, flags
 	}
-	for _, command := range []string{"plugin", "config", "profile", "trust"} {
+	for _, command := range []string{"plugin", "config", "profile", "store", "trust"} {
 		_, section, ok := strings.Cut(page, "\n## `dsh "+command+"`\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !ok {
@@ -157,43 +158,48 @@ func TestReferenceDocuments(t *testing.T) {
 	page := shapes{t: t, names: definitions(names), seen: map[string]bool{}}
 	documented := definitions(commands)
 	run := map[string][][]string{
-		"config explain":            {{"config", "explain"}},
-		"config explain ROW.KEY":    {{"config", "explain", "web"}, {"config", "explain", "web.hst"}, {"config", "explain", "box"}, {"config", "explain", "late"}, {"config", "explain", "expressions"}},
-		"config layers":             {{"config", "layers"}},
-		"config dump":               {{"config", "dump", "web"}, {"config", "dump", "web.host"}},
-		"config dump --format yaml": {{"config", "dump", "--format", "yaml"}},
-		"config diff":               {{"config", "diff"}, {"config", "diff", "x", "headless"}},
-		"config check":              {{"config", "check"}},
-		"config lint":               {{"config", "lint", "bad.yml"}},
-		"config set":                {{"config", "set", "web.port", "2"}},
-		"config unset":              {{"config", "unset", "web.port"}},
-		"config disable":            {{"config", "disable", "web"}},
-		"config enable":             {{"config", "enable", "web"}},
-		"config schema --install":   {{"config", "schema", "--install"}},
-		"config compat":             {{"--installation", "old", "config", "compat", "new"}, {"--installation", "new", "config", "compat", "old"}},
-		"profile list":              {{"profile", "list"}},
-		"profile show":              {{"profile", "show"}, {"profile", "show", "bad"}},
-		"profile path":              {{"profile", "path"}},
-		"profile which":             {{"profile", "which"}},
-		"profile use":               {{"profile", "use", "x"}},
-		"profile create":            {{"profile", "create", "made", "--bundles", "./bundle"}},
-		"profile copy":              {{"profile", "copy", "made", "copied"}},
-		"profile rename":            {{"profile", "rename", "named", "renamed"}},
-		"profile remove":            {{"profile", "remove", "bad", "--yes"}},
-		"profile export":            {{"profile", "export", "shared"}},
-		"profile import --dry-run":  {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got", "--dry-run"}},
-		"profile import":            {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got"}},
-		"profile diff":              {{"profile", "diff", "made", "x"}, {"profile", "diff", "x", "headless"}},
-		"profile history":           {{"profile", "history"}},
-		"profile rollback":          {{"profile", "rollback"}},
-		"profile pin":               {{"profile", "pin", "1"}},
-		"profile undelete":          {{"profile", "undelete", "bad"}},
-		"trust":                     {{"trust"}},
-		"trust --list":              {{"trust", "--list"}},
-		"trust --revoke":            {{"trust", "--revoke"}},
-		"plugin copy":               {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
-		"plugin allow-version":      {{"plugin", "allow-version", "a@1.0.0", "--dsh-version", "0.1.7", "--accept-risk"}},
-		"plugin revoke-version":     {{"plugin", "revoke-version", "a@1.0.0", "--dsh-version", "0.1.7"}},
+		"config explain":             {{"config", "explain"}},
+		"config explain ROW.KEY":     {{"config", "explain", "web"}, {"config", "explain", "web.hst"}, {"config", "explain", "box"}, {"config", "explain", "late"}, {"config", "explain", "expressions"}},
+		"config layers":              {{"config", "layers"}},
+		"config dump":                {{"config", "dump", "web"}, {"config", "dump", "web.host"}},
+		"config dump --format yaml":  {{"config", "dump", "--format", "yaml"}},
+		"config diff":                {{"config", "diff"}, {"config", "diff", "x", "headless"}},
+		"config check":               {{"config", "check"}},
+		"config lint":                {{"config", "lint", "bad.yml"}},
+		"config set":                 {{"config", "set", "web.port", "2"}},
+		"config unset":               {{"config", "unset", "web.port"}},
+		"config disable":             {{"config", "disable", "web"}},
+		"config enable":              {{"config", "enable", "web"}},
+		"config schema --install":    {{"config", "schema", "--install"}},
+		"config compat":              {{"--installation", "old", "config", "compat", "new"}, {"--installation", "new", "config", "compat", "old"}},
+		"profile list":               {{"profile", "list"}},
+		"profile show":               {{"profile", "show"}, {"profile", "show", "bad"}},
+		"profile path":               {{"profile", "path"}},
+		"profile which":              {{"profile", "which"}},
+		"profile use":                {{"profile", "use", "x"}},
+		"profile create":             {{"profile", "create", "made", "--bundles", "./bundle"}},
+		"profile copy":               {{"profile", "copy", "made", "copied"}},
+		"profile rename":             {{"profile", "rename", "named", "renamed"}},
+		"profile remove":             {{"profile", "remove", "bad", "--yes"}},
+		"profile export":             {{"profile", "export", "shared"}},
+		"profile import --dry-run":   {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got", "--dry-run"}},
+		"profile import":             {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got"}},
+		"profile diff":               {{"profile", "diff", "made", "x"}, {"profile", "diff", "x", "headless"}},
+		"profile history":            {{"profile", "history"}},
+		"profile rollback":           {{"profile", "rollback"}},
+		"profile pin":                {{"profile", "pin", "1"}},
+		"profile undelete":           {{"profile", "undelete", "bad"}},
+		"profile safe --dump-config": {{"profile", "safe", "x", "--dump-config"}},
+		"profile repair":             {{"profile", "repair", "x", "--dry-run"}},
+		"profile adopt":              {{"profile", "adopt", "pnpms"}},
+		"trust":                      {{"trust"}},
+		"trust --list":               {{"trust", "--list"}},
+		"trust --revoke":             {{"trust", "--revoke"}},
+		"store status":               {{"store", "status"}},
+		"store prune":                {{"store", "prune"}},
+		"plugin copy":                {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
+		"plugin allow-version":       {{"plugin", "allow-version", "a@1.0.0", "--dsh-version", "0.1.7", "--accept-risk"}},
+		"plugin revoke-version":      {{"plugin", "revoke-version", "a@1.0.0", "--dsh-version", "0.1.7"}},
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(run)), slices.Sorted(maps.Keys(documented))); diff != "" {
 		t.Fatalf("this test and the page know other commands (-test +page)\n%s", diff)
@@ -224,6 +230,11 @@ func documentsHome(t *testing.T) string {
 		}
 		if err := os.WriteFile(file, f.Data, 0o644); err != nil {
 			t.Fatal(err)
+		}
+		if strings.HasPrefix(f.Name, "user/.dsh/store/") { // what is new there is not pruned
+			if err := os.Chtimes(file, time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return dir
@@ -280,11 +291,27 @@ dependencies:
 packages:
   node_modules/bundle:
     version: 1.0.0
-    link: ../../../../project/bundle
+    link: "../../../../project/bundle"
 -- user/.dsh/profiles/shared/cordis.patch.yml --
 - id: row
   config: {a: 1}
 - insert: [{id: mine, name: b, config: !!js process.env.PORT}]
+-- user/.dsh/profiles/pnpms/package.json --
+{"dependencies": {"bundle": "link:../../../../project/bundle"}, "dsh": {"profile": {"bundles": []}}}
+-- user/.dsh/profiles/pnpms/pnpm-workspace.yaml --
+allowBuilds: {mine: true, other: set this to true or false}
+-- user/.dsh/profiles/pnpms/pnpm-lock.yaml --
+lockfileVersion: '9.0'
+importers: {.: {dependencies: {bundle: {specifier: link:../../../../project/bundle, version: link:../../../../project/bundle}}}}
+-- user/.dsh/profiles/shared/node_modules/bundle/package.json --
+{"name": "bundle", "version": "1.0.0", "dsh": {"bundle": {"patch": "p.yml"}}}
+-- user/.dsh/profiles/shared/node_modules/bundle/p.yml --
+- insert: [{id: row, name: b}]
+-- user/.dsh/store/v1/ab/ababababababababababababababababababababababababababababababababababababababababababababababababababababababababababababababab/index --
+dsh-index 1
+- 35 package.json
+-- user/.dsh/store/v1/ab/ababababababababababababababababababababababababababababababababababababababababababababababababababababababababababababababab/files/package.json --
+{"name": "old", "version": "1.0.0"}
 -- project/bundle/.env --
 -- project/bundle/package.json --
 {"name": "bundle", "version": "1.0.0", "dsh": {"bundle": {"patch": "p.yml"}}}

@@ -39,7 +39,7 @@ type StoreStatus struct {
 	Warnings []string  `json:"-"`
 }
 
-// Store looks at the store. It changes nothing.
+// Store looks at the store.
 func Store(env Env) (*StoreStatus, error) {
 	packages := store.Open(env.Home.StoreDir())
 	list, err := packages.Entries()
