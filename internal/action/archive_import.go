@@ -353,7 +353,6 @@ type Imported struct {
 	Profile string             `json:"profile"`
 	Dir     string             `json:"dir"`
 	Plan    Plan               `json:"archive"`
-	Changes []install.Change   `json:"changes"`
 	Tree    install.TreeChange `json:"packages"`
 	// Warnings are about the profile as it is here; the plan has its own.
 	Warnings []string `json:"-"`
@@ -393,7 +392,7 @@ func Import(ctx context.Context, env Env, a *Archive, opts ImportOptions) (done 
 	if !p.Created {
 		return nil, existing(&profile.TakenError{Name: name, By: name}) // somebody was faster
 	}
-	done = &Imported{Profile: name.String(), Dir: p.Dir, Plan: a.Plan, Changes: []install.Change{}}
+	done = &Imported{Profile: name.String(), Dir: p.Dir, Plan: a.Plan}
 	find := findPackage(nil)
 	if a.lock != nil {
 		err := env.withJob(PluginOptions{Name: name, Offline: opts.Offline, Events: opts.Events}, tx, p, func(j *install.Job) error {
@@ -404,7 +403,7 @@ func Import(ctx context.Context, env Env, a *Archive, opts ImportOptions) (done 
 			if err != nil {
 				return err
 			}
-			done.Changes, done.Tree, done.Warnings = result.Changes, result.Tree, result.Warnings
+			done.Tree, done.Warnings = result.Tree, result.Warnings
 			find = stagedPackages(p.Dir, result)
 			return nil
 		})
