@@ -68,10 +68,11 @@ func Export(ctx context.Context, env Env, opts ExportOptions) (done *Exported, e
 		}
 		return nil, err
 	}
-	var now *staging.Generation
-	warnings, err := staging.Read(ctx, env.Home.Place(opts.Name), func(staging.View) (err error) {
-		now, err = staging.Snapshot(env.Home.Place(opts.Name))
-		return err
+	now, warnings, err := reading(ctx, env, opts.Name, func(v staging.View) (*staging.Generation, error) {
+		if v.Redirects() {
+			return nil, fault.Errorf(fault.Environment, "an earlier change of profile %s has to be finished first, and its home cannot be written", opts.Name)
+		}
+		return staging.Snapshot(env.Home.Place(opts.Name))
 	})
 	if err != nil {
 		return nil, err
@@ -236,11 +237,14 @@ func (x *exporter) read(now *staging.Generation) (err error) {
 	}
 	text, ok = now.File(install.LockName)
 	if !ok {
-		if slices.ContainsFunc(dependencyKinds, func(kind profile.DependencyKind) bool { return len(x.manifest.Dependencies(kind)) > 0 }) {
-			return fault.WithHint(fault.Errorf(fault.Package, "profile %s has no %s, so nothing says which versions belong into the archive", x.opts.Name, install.LockName),
-				"dsh plugin --profile %s install", name)
+		if len(dependenciesOf(x.manifest)) == 0 {
+			return nil
 		}
-		return nil
+		hint := "dsh plugin --profile %s install"
+		if _, ok := now.File("pnpm-lock.yaml"); ok {
+			hint = "dsh profile adopt %s"
+		}
+		return fault.WithHint(fault.Errorf(fault.Package, "profile %s has no %s, so nothing says which versions belong into the archive", x.opts.Name, install.LockName), hint, name)
 	}
 	if x.lock, err = install.ParseLock(filepath.Join(x.dir, install.LockName), text); err != nil {
 		return fault.WithHint(err, "dsh profile repair %s", name)

@@ -14,6 +14,7 @@ import (
 	"dsh/internal/archive"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
+	"dsh/internal/install"
 	"dsh/internal/staging"
 )
 
@@ -218,8 +219,8 @@ func secretPlaces(patch *compose.Map) []string {
 
 // warnOfPlaces names the line of a file that speaks of this machine's folders.
 func (x *exporter) warnOfPlaces(name string, text []byte) {
-	if name == manifestName || bytes.IndexByte(text, 0) >= 0 {
-		return // the specs of local sources are written anew
+	if name == manifestName || name == install.LockName || bytes.IndexByte(text, 0) >= 0 {
+		return // what these say of local sources is written anew
 	}
 	n := 0
 	for line := range strings.Lines(string(text)) {
