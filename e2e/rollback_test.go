@@ -118,7 +118,7 @@ func (w *walk) change() {
 		w.do("add "+text, err)
 	case 0:
 		name := pick("left", "is-odd", "@acme/hello", "@acme/stack", "@acme/late")
-		_, err := action.Remove(ctx, w.env, opts, []string{name})
+		_, err := action.Remove(ctx, w.env, opts, []string{name}, true)
 		w.do("remove "+name, err)
 	case 1:
 		_, err := action.Update(ctx, w.env, opts, nil, w.random.IntN(2) == 0)

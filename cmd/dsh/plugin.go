@@ -57,7 +57,7 @@ func (r *runner) pluginCommand() *cli.Command {
 }
 
 func profileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "profile", Usage: "the profile to act on, instead of $DSH_PROFILE or default"}
+	return &cli.StringFlag{Name: "profile", Usage: "the profile to act on, instead of $DSH_PROFILE, the one of profile use, or default"}
 }
 
 func kindFlags() []cli.Flag {
@@ -204,7 +204,11 @@ func (r *runner) pluginRemove(p *pluginRun) error {
 		return fault.WithHint(fault.Errorf(fault.Other, "plugin remove needs the name of a package"), "dsh plugin --profile %s list shows the names", p.shellProfile())
 	}
 	report, err := action.Remove(p.ctx, p.env, p.opts, names, p.cli.Bool("strict"))
-	return p.report(report, err)
+	said := p.report(report, err)
+	if err == nil && len(report.Changes) > 0 {
+		p.ui.Say("to undo this: %s", rollbackCommand(p.opts.Name.String()))
+	}
+	return said
 }
 
 func (r *runner) pluginInstall(p *pluginRun) error {

@@ -80,6 +80,9 @@ func Adopt(ctx context.Context, env Env, opts AdoptOptions) (done *Adopted, err 
 		return done, nil
 	}
 	foreign, err := install.ReadForeign(p.Dir, p.Manifest)
+	if errors.Is(err, fs.ErrNotExist) && !install.IsManager(maker) && len(install.List(p.Dir, p.Manifest)) == 0 {
+		return done, nil // there is nothing to take over
+	}
 	if err != nil {
 		return nil, fault.WithHint(err, "%s resolves the dependencies anew", fault.ShellWords("dsh", "plugin", "--profile", opts.Name.String(), "install"))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"dsh/internal/fault"
 	"dsh/internal/install"
@@ -87,17 +88,26 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	var result *install.Result
-	err = env.withJob(opts, tx, p, func(j *install.Job) (err error) {
-		result, err = work(j)
+	err = env.withJob(opts, tx, p, func(j *install.Job) error {
+		result, err := work(j)
+		if err != nil {
+			return err
+		}
+		report, err = env.commit(ctx, tx, p, result, opts.Force)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, diskFull(err)
 	}
+	report.Warnings = slices.Concat(mended, p.Warnings, report.Warnings)
+	return report, nil
+}
+
+// commit checks what a job staged, and puts it in place.
+func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, result *install.Result, force bool) (*Report, error) {
 	after := *p
 	after.Manifest = result.Manifest
-	problems, err := verify(env, p, &after, lockedPackages(p.Dir, result), stagedPackages(p.Dir, result), opts.Force)
+	problems, err := verify(env, p, &after, lockedPackages(p.Dir, result), stagedPackages(p.Dir, result), force)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		refused.named(result)
 	}
@@ -113,13 +123,21 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 	}
 	problems = append(problems, addedOnDisk(before, onDisk(ctx, env, &after))...)
 	return &Report{
-		Profile:  opts.Name.String(),
+		Profile:  p.Name.String(),
 		Dir:      p.Dir,
 		Created:  p.Created,
 		Changes:  result.Changes,
 		Tree:     result.Tree,
-		Warnings: slices.Concat(mended, p.Warnings, result.Warnings, problems, tx.Warnings()),
+		Warnings: slices.Concat(result.Warnings, problems, tx.Warnings()),
 	}, nil
+}
+
+// diskFull tells whose disk is full that the profile is as it was.
+func diskFull(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fault.WithHint(err, "nothing was changed; make room on the disk and run the command again")
+	}
+	return err
 }
 
 func registryConfig(env Env, opts PluginOptions, dir string) (registry.Config, error) {

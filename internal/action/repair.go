@@ -39,6 +39,7 @@ const (
 	BundleBroken    DamageCode = "bundle-broken"            // listed, and cannot be read
 	LockBroken      DamageCode = "lock-broken"              // dsh-lock.yaml cannot be read
 	LockMissing     DamageCode = "lock-missing"             // there is none though node_modules is dsh's
+	LockNewer       DamageCode = "lock-newer"               // it is of a format that this dsh does not know
 	LockOutdated    DamageCode = "lock-outdated"            // it does not know the dependencies of package.json
 	PatchMissing    DamageCode = "patch-missing"            // there is no patch file
 	PatchEmpty      DamageCode = "patch-empty"              // one that holds no list
@@ -118,6 +119,7 @@ type repair struct {
 	write    map[string][]byte // small files as they will be
 	fresh    []string          // small files that will be what a fresh profile has
 	remove   []string          // leftovers in node_modules
+	newer    bool              // the lockfile is of another dsh, and packages are left alone
 	layOut   bool              // node_modules is laid out anew where it is damaged
 	homeRows []string          // rows of the home's patch to switch off
 }

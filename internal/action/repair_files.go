@@ -85,7 +85,7 @@ func (r *repair) writeFiles(tx *staging.Tx) error {
 func (r *repair) generationWith(name string, good func([]byte) bool) (text []byte, from string) {
 	for i := range r.generations {
 		if text, ok := r.generations[i].File(name); ok && good(text) {
-			return text, fmt.Sprintf("generation %d of %s", r.generations[i].ID, r.generations[i].Saved.Local().Format("2 Jan 2006 15:04"))
+			return text, fmt.Sprintf("generation %d of %s", r.generations[i].ID, r.generations[i].Saved.Local().Format("2006-01-02 15:04"))
 		}
 	}
 	return nil, ""
@@ -122,8 +122,7 @@ func (r *repair) lookAtLeftovers() error {
 		case strings.HasPrefix(e.Name(), "journal.stale-"):
 			r.add(Damage{
 				Code: StateSetAside, File: path, Note: true,
-				Problem: "it is the record of an unfinished change of an earlier directory of this name, which cannot be finished",
-				ByHand:  "nothing needs it; it may be removed",
+				Problem: "it is the record of an unfinished change of an earlier directory of this name, which cannot be finished and that nothing needs",
 			})
 		}
 	}

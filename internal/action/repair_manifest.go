@@ -32,7 +32,7 @@ func (env Env) lastManifest(name profile.Name) (*lastManifest, error) {
 			continue
 		}
 		if m, err := profile.ParseManifest(file, text); err == nil {
-			return &lastManifest{m, fmt.Sprintf("generation %d of %s", generations[i].ID, generations[i].Saved.Local().Format("2 Jan 2006 15:04"))}, nil
+			return &lastManifest{m, fmt.Sprintf("generation %d of %s", generations[i].ID, generations[i].Saved.Local().Format("2006-01-02 15:04"))}, nil
 		}
 	}
 	if err != nil && len(generations) > 0 {

@@ -56,7 +56,13 @@ func (r *repair) lookAtLock() error {
 		})
 	case text == nil:
 	default:
-		if r.lock, err = install.ParseLock(file, text); err != nil {
+		r.lock, err = install.ParseLock(file, text)
+		if _, newer := errors.AsType[*install.LockFormatError](err); newer {
+			r.newer = true
+			r.add(Damage{
+				Code: LockNewer, File: file, Problem: err.Error(), ByHand: "use the dsh that wrote it, or take the file away and run this again",
+			})
+		} else if err != nil {
 			r.layOut = true
 			r.add(Damage{
 				Code: LockBroken, File: file, Problem: err.Error(), packages: true,
@@ -102,6 +108,7 @@ func (r *repair) chooseLock(laidOut *install.Lock) string {
 func (r *repair) lookAtModules(packages *store.Store) error {
 	dir := r.path("node_modules")
 	switch maker := install.Maker(r.dir); {
+	case r.newer:
 	case maker == "":
 		return r.lookAtDependencies(packages)
 	case maker == "dsh":

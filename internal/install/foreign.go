@@ -71,7 +71,7 @@ func ReadForeign(dir string, manifest *profile.Manifest) (*Foreign, error) {
 		}
 		return f, nil
 	}
-	return nil, fault.Errorf(fault.Package, "there is neither %s nor %s in %s", PNPMLockName, NPMLockName, dir)
+	return nil, fault.WithClass(fault.Package, &noForeignError{dir})
 }
 
 // Maker is who laid out the node_modules of a directory: "" where there is
@@ -87,6 +87,15 @@ func Maker(dir string) string {
 	}
 	return "dsh"
 }
+
+// noForeignError is a directory without a lockfile of another package manager.
+type noForeignError struct{ dir string }
+
+func (e *noForeignError) Error() string {
+	return fmt.Sprintf("there is neither %s nor %s in %s", PNPMLockName, NPMLockName, e.dir)
+}
+
+func (e *noForeignError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // IsManager says whether a maker of node_modules is a package manager that knows
 // what it holds.

@@ -246,10 +246,13 @@ func isPlain(s string) bool {
 // ParseLock reads a lockfile's text. Errors name line and cause and are of
 // class Package.
 func ParseLock(file string, text []byte) (*Lock, error) {
-	root, err := parseLockTree(string(text))
 	var lock *Lock
+	err := checkLockFormat(string(text))
 	if err == nil {
-		lock, err = readLock(root)
+		var root []lockEntry
+		if root, err = parseLockTree(string(text)); err == nil {
+			lock, err = readLock(root)
+		}
 	}
 	if err != nil {
 		return nil, fault.Errorf(fault.Package, "read lockfile %s: %w", file, err)
@@ -376,6 +379,27 @@ func cutScalar(s, ends string) (value, rest string, err error) {
 		}
 	}
 	return "", "", fmt.Errorf("the quote that begins %q is not closed", s)
+}
+
+// LockFormatError is a lockfile of a format that this dsh does not know.
+type LockFormatError struct{ Version string }
+
+func (e *LockFormatError) Error() string {
+	return fmt.Sprintf("lockfileVersion is %q, and this dsh reads version %s; a newer dsh may have written it", e.Version, lockVersion)
+}
+
+// checkLockFormat looks at the version of a lockfile before anything else, for
+// the rest may be written in another way.
+func checkLockFormat(text string) error {
+	for line := range strings.Lines(text) {
+		if version, ok := strings.CutPrefix(line, "lockfileVersion:"); ok {
+			if version = strings.Trim(strings.TrimSpace(version), `"'`); version != lockVersion && version != "" {
+				return &LockFormatError{version}
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 func readLock(entries []lockEntry) (*Lock, error) {
