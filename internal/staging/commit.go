@@ -27,19 +27,20 @@ func (c *change) prepare() error {
 			}
 		}
 	}
+	root := c.stage()
+	// The journal is of no use without the staging directory.
+	if err := c.syncAll(map[string]bool{root: true, filepath.Dir(root): true}); err != nil {
+		return err
+	}
 	if len(inside) > 0 {
 		// Nobody would find these after a crash: the journal has to name them.
 		if err := c.write(false); err != nil {
 			return err
 		}
 	}
-	root := c.stage()
 	sync := map[string]bool{}
 	for i, o := range c.Ops {
-		if !o.File {
-			if err := c.syncStaged(o); err != nil {
-				return err
-			}
+		if o.Staged == "" {
 			continue
 		}
 		if from, ok := inside[i]; ok {
@@ -47,36 +48,42 @@ func (c *change) prepare() error {
 				return err
 			}
 		}
-		if o.Backup != "" {
+		if o.File && o.Backup != "" {
 			if err := c.linkOrCopy(c.path(o), c.backup(o)); err != nil {
 				return err
 			}
 			sync[filepath.Dir(c.backup(o))] = true
 		}
-		sync[filepath.Dir(c.staged(o))] = true
-	}
-	if len(sync) > 0 {
-		sync[root], sync[filepath.Dir(root)] = true, true
+		if !c.small(o.rel) {
+			continue // packages can be made again and are not worth the wait
+		}
+		if err := c.syncStaged(o); err != nil {
+			return err
+		}
+		for dir := filepath.Dir(c.staged(o)); ; dir = filepath.Dir(dir) {
+			sync[dir] = true
+			if dir == root || filepath.IsAbs(o.Staged) {
+				break
+			}
+		}
 	}
 	return c.syncAll(sync)
 }
 
-// syncStaged makes a directory or link of the user survive a power loss.
-// Packages can be made again and are not worth the wait.
+// syncStaged makes what callers staged survive a power loss. Small files that
+// this package wrote do so already.
 func (c *change) syncStaged(o op) error {
-	if o.Staged == "" || !c.small(o.rel) {
-		return nil
-	}
+	written := filepath.IsAbs(o.Staged) || filepath.Dir(o.Staged) == "files"
 	info, err := c.Lstat(c.staged(o))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case info.IsDir():
+		return c.syncSmall(c.staged(o), c.derived)
+	case info.Mode().IsRegular() && !written:
+		return c.syncFile(c.staged(o))
 	}
-	if info.IsDir() {
-		if err := c.syncSmall(c.staged(o), c.derived); err != nil {
-			return err
-		}
-	}
-	return c.SyncDir(filepath.Dir(c.staged(o)))
+	return nil
 }
 
 // run commits a change that is prepared: the journal, the renames, and the
@@ -161,6 +168,7 @@ func (c *change) hasOutside() bool {
 
 // removeOutside removes what was put beside files that are not in the profile.
 func (c *change) removeOutside() error {
+	dirs := map[string]bool{}
 	for _, o := range c.Ops {
 		for _, path := range []string{o.Staged, o.Backup} {
 			if !filepath.IsAbs(path) {
@@ -169,9 +177,11 @@ func (c *change) removeOutside() error {
 			if err := c.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+			dirs[filepath.Dir(path)] = true
 		}
 	}
-	return nil
+	// Without the journal nobody knows of them, should they come back.
+	return c.syncAll(dirs)
 }
 
 // linkOrCopy gives a file a second name, by a copy where there are no links.
@@ -198,14 +208,14 @@ func (d disk) copyFile(src, dst string, sync bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	err = d.Chmod(dst, info.Mode().Perm()) // before the sync, which is of permissions too
+	if err == nil {
+		_, err = io.Copy(out, in)
+	}
 	if err == nil && sync {
 		err = out.Sync()
 	}
-	if err = errors.Join(err, out.Close()); err == nil {
-		err = d.Chmod(dst, info.Mode().Perm())
-	}
-	if err != nil {
+	if err = errors.Join(err, out.Close()); err != nil {
 		return errors.Join(err, d.Remove(dst))
 	}
 	return nil

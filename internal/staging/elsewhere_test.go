@@ -42,7 +42,7 @@ func TestDeathWithStateElsewhere(t *testing.T) {
 		return nil, disk{splitIn(home, fsys)}.recoverPlace(t.Context(), placeIn(home))
 	}}
 	for at := first; at < calls; at++ {
-		for second := 0; ; second += 3 {
+		for second := at % 7; ; second += 7 {
 			home := sc.fresh(t)
 			s := &strike{mode: "dies halfway", after: at}
 			s.try(t, sc, home)

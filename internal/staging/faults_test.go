@@ -159,7 +159,25 @@ func (s *strike) try(t testing.TB, sc scenario, home string) (warnings []string,
 // recoverFast is Recover without the wait for the disk.
 func recoverFast(t testing.TB, home string) error {
 	s := &strike{after: 1 << 30}
-	return disk{s.fs()}.recoverPlace(t.Context(), placeIn(home))
+	return recoverAll(t, s.fs(), home)
+}
+
+// recoverAll is Recover of the profile, and of the one that it may have become.
+func recoverAll(t testing.TB, fsys FS, home string) error {
+	d := disk{fsys}
+	err := d.recoverPlace(t.Context(), placeIn(home))
+	if _, lerr := os.Lstat(movedIn(home).State); lerr == nil {
+		err = errors.Join(err, d.recoverPlace(t.Context(), movedIn(home)))
+	}
+	return err
+}
+
+// movedIn is where the scenario puts the profile that moves it.
+func movedIn(home string) Place {
+	place := placeIn(home)
+	place.Dir += " moved"
+	place.State += " moved"
+	return place
 }
 
 // killed runs something until the process dies at a call that at chooses.
@@ -188,11 +206,14 @@ func content(t testing.TB, home string) map[string]string {
 		}
 	}
 	maps.DeleteFunc(got, func(path, _ string) bool {
-		switch name := filepath.Base(path); name {
-		case "profiles", "state", "web":
-			return path == "profiles/" || path == "state/" || path == "state/web/"
-		case "lock", "identity", "commits", "checked":
-			return strings.HasPrefix(path, "state/") && !strings.Contains(path, replacedMark)
+		parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
+		switch {
+		case path == "profiles/", path == "state/":
+			return true
+		case parts[0] == "state" && len(parts) == 2:
+			return strings.HasSuffix(path, "/")
+		case parts[0] == "state" && len(parts) == 3:
+			return slices.Contains([]string{"lock", "identity", "commits", "checked"}, parts[2])
 		}
 		return false
 	})
@@ -232,6 +253,9 @@ func (sc scenario) fresh(t testing.TB) string {
 	return home
 }
 
+// silent says that the scenario has no way to warn.
+func (sc scenario) silent() bool { return strings.HasPrefix(sc.name, "move ") }
+
 // outcomes runs the scenario unhurt, and says what was before and is after, and
 // the calls that are worth hurting: all, or those that only this scenario makes.
 func (sc scenario) outcomes(t *testing.T) (before, after map[string]string, first, calls int) {
@@ -256,6 +280,33 @@ func (sc scenario) outcomes(t *testing.T) (before, after map[string]string, firs
 		first = s.begun
 	}
 	return before, after, first, s.calls
+}
+
+// consistent fails unless the newest generation is the profile as it is, or the
+// profile is as it was found. A change of packages alone saves none.
+func consistent(t testing.TB, what, home string, old, new, got map[string]string) {
+	t.Helper()
+	saves := slices.ContainsFunc(slices.Collect(maps.Keys(new)), func(path string) bool { return strings.HasSuffix(path, generationExt) })
+	if !saves || cmp.Equal(got, old) {
+		return
+	}
+	for _, place := range []Place{placeIn(home), movedIn(home)} {
+		if _, err := os.Stat(place.Dir); err != nil {
+			continue
+		}
+		list, err := place.History().List()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		now, err := Snapshot(place)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if saved := len(list) > 0 && SameFiles(list[0].Files, now.Files); !saved {
+			t.Errorf("%s: the newest generation is not the profile", what)
+		}
+	}
 }
 
 func oldOrNew(t testing.TB, what string, old, new, got map[string]string) {
@@ -286,6 +337,7 @@ func TestDeathAtEveryCall(t *testing.T) {
 					}
 					got := content(t, home)
 					oldOrNew(t, fmt.Sprintf("%s at %d, %s", mode, at, s.struck), old, new, got)
+					consistent(t, fmt.Sprintf("%s at %d, %s", mode, at, s.struck), home, old, new, got)
 					if cmp.Equal(got, new) {
 						news++
 					}
@@ -302,7 +354,7 @@ func TestDeathAtEveryCall(t *testing.T) {
 }
 
 // everyPair is for a machine with nothing else to do.
-var everyPair = flag.Bool("every-pair", false, "in TestDeathInRecovery let the first process die at every call, not at every eighth")
+var everyPair = flag.Bool("every-pair", false, "in TestDeathInRecovery let the first process die at every call, not at some")
 
 // The process that recovers dies as well, at each of its calls.
 func TestDeathInRecovery(t *testing.T) {
@@ -313,7 +365,7 @@ func TestDeathInRecovery(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			old, new, first, calls := sc.outcomes(t)
-			step := 8
+			step := 17 // no period of what a change does
 			if *everyPair {
 				step = 1
 			}
@@ -324,7 +376,7 @@ func TestDeathInRecovery(t *testing.T) {
 					s.try(t, sc, home)
 					r := &strike{mode: "dies halfway", after: second}
 					_, err, dead := r.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
-						return nil, disk{fsys}.recoverPlace(t.Context(), placeIn(home))
+						return nil, recoverAll(t, fsys, home)
 					}}, home)
 					what := fmt.Sprintf("dies at %d, %s, then at %d, %s", at, s.struck, second, r.struck)
 					if err != nil {
@@ -411,7 +463,7 @@ func TestFailureAtEveryCall(t *testing.T) {
 					got := content(t, home)
 					switch {
 					case err == nil && cmp.Equal(got, new):
-					case err == nil && len(warnings) == 0:
+					case err == nil && len(warnings) == 0 && !sc.silent():
 						t.Errorf("%s and is incomplete: %s", what, cmp.Diff(new, got))
 					case err != nil && !errors.Is(err, failures[mode]):
 						t.Errorf("%s: the cause is lost", what)
@@ -433,18 +485,22 @@ func TestFailureAtEveryCall(t *testing.T) {
 	}
 }
 
+// lastingStep is how many calls lie between two from which on all fail: one that
+// fails alone is tested at every call.
+const lastingStep = 2
+
 // Every call fails from one on, as on a disk that dies; then it is repaired.
 func TestLastingFailure(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			old, new, first, calls := sc.outcomes(t)
-			for at := first; at < calls; at++ {
+			for at := first; at < calls; at += lastingStep {
 				home := sc.fresh(t)
 				s := &strike{mode: lasting, after: at}
 				warnings, err, _ := s.try(t, sc, home)
 				what := fmt.Sprintf("fails from %d, %s, on: error %v, warnings %q", at, s.struck, err, warnings)
-				if err == nil && len(warnings) == 0 {
+				if err == nil && len(warnings) == 0 && !sc.silent() {
 					t.Errorf("%s: nobody is told", what)
 				}
 				if err := recoverFast(t, home); err != nil {

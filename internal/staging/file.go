@@ -117,24 +117,22 @@ func (d disk) writeFileIfChanged(path string, data []byte, perm fs.FileMode) (bo
 // exact the permissions are perm, else perm less the umask.
 func (d disk) writeTemp(dir string, data []byte, perm fs.FileMode, exact bool) (string, error) {
 	path := filepath.Join(dir, tempMark+random())
-	if err := d.writeNew(path, data, perm); err != nil {
-		return "", err
-	}
-	if exact {
-		if err := d.Chmod(path, perm); err != nil {
-			return "", errors.Join(err, d.Remove(path))
-		}
-	}
-	return path, nil
+	return path, d.writeNew(path, data, perm, exact)
 }
 
-// writeNew makes a file with its content on the disk, or leaves nothing.
-func (d disk) writeNew(path string, data []byte, perm fs.FileMode) error {
+// writeNew makes a file with its content and permissions on the disk, or leaves
+// nothing.
+func (d disk) writeNew(path string, data []byte, perm fs.FileMode, exact bool) error {
 	f, err := d.Create(path, perm)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	if exact { // before the sync, which is of permissions too
+		err = d.Chmod(path, perm)
+	}
+	if err == nil {
+		_, err = f.Write(data)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

@@ -113,25 +113,25 @@ func (osFS) Rename(oldpath, newpath string) error {
 	return retry(ephemeral, time.Sleep, func() error { return os.Rename(oldpath, newpath) })
 }
 
-func (osFS) RenameNew(oldpath, newpath string) error {
+func (o osFS) RenameNew(oldpath, newpath string) error {
 	err := renameNoReplace(oldpath, newpath)
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = renameToFree(oldpath, newpath)
+		err = renameToFree(o, oldpath, newpath)
 	}
 	return err
 }
 
 // renameToFree is RenameNew where the system has no such call.
-func renameToFree(oldpath, newpath string) error {
-	info, err := os.Lstat(oldpath)
+func renameToFree(fsys FS, oldpath, newpath string) error {
+	info, err := fsys.Lstat(oldpath)
 	if err != nil {
 		return err
 	}
 	if info.Mode().IsRegular() {
 		// A hard link is refused where something stands, by every system.
-		err := os.Link(oldpath, newpath)
+		err := fsys.Link(oldpath, newpath)
 		if err == nil {
-			return retry(ephemeral, time.Sleep, func() error { return os.Remove(oldpath) })
+			return fsys.Remove(oldpath)
 		}
 		if !cannotLink(err) {
 			return err
@@ -139,10 +139,10 @@ func renameToFree(oldpath, newpath string) error {
 	}
 	// What remains is a window between look and rename, on filesystems that
 	// offer nothing better. A directory with content is refused even then.
-	if _, err := os.Lstat(newpath); err == nil {
+	if _, err := fsys.Lstat(newpath); err == nil {
 		return &os.LinkError{Op: "rename", Old: oldpath, New: newpath, Err: fs.ErrExist}
 	}
-	return retry(ephemeral, time.Sleep, func() error { return os.Rename(oldpath, newpath) })
+	return fsys.Rename(oldpath, newpath)
 }
 
 func (osFS) Remove(path string) error {

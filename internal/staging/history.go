@@ -156,7 +156,7 @@ func (h History) save(files []SavedFile, command string, now time.Time) (id int,
 		return 0, false, err
 	}
 	newest, err := h.newest(ids)
-	if err == nil && newest != nil && sameFiles(newest.Files, files) {
+	if err == nil && newest != nil && SameFiles(newest.Files, files) {
 		return newest.ID, false, nil
 	}
 	// A newest generation that is damaged is no reason to keep none.
@@ -220,7 +220,12 @@ func (h History) newest(ids []int) (*Generation, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return h.Load(ids[len(ids)-1])
+	last := ids[len(ids)-1]
+	g, err := h.Load(last)
+	if err != nil {
+		g, err = h.Load(last) // once more, in case it passed
+	}
+	return g, err
 }
 
 // How long generations are kept: the newest always, others up to a number and
@@ -314,7 +319,10 @@ type generationHead struct {
 
 func encodeGeneration(g *Generation) ([]byte, error) {
 	var buf bytes.Buffer
-	z := gzip.NewWriter(&buf)
+	z, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
 	w := tar.NewWriter(z)
 	head, err := json.MarshalIndent(generationHead{headFormat, g.ID, g.Saved.UTC(), g.Command, g.TooLarge}, "", "\t")
 	if err != nil {

@@ -293,7 +293,7 @@ func FuzzGeneration(f *testing.F) {
 		}
 		back, err := decodeGeneration(again)
 		must(t, err)
-		if !sameFiles(g.Files, back.Files) {
+		if !SameFiles(g.Files, back.Files) {
 			t.Error(cmp.Diff(g, back))
 		}
 	})

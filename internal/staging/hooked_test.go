@@ -156,21 +156,18 @@ func (h hooked) Identity(path string) (string, error) {
 	return h.FS.Identity(path)
 }
 
+// noExchange is an FS that cannot exchange two paths.
+type noExchange struct{ FS }
+
+func (noExchange) Exchange(a, b string) error { return errors.ErrUnsupported }
+
 // poor is an FS that cannot do what only some filesystems can: exchange two
 // paths, rename without replacing, and link.
 type poor struct{ FS }
 
 func (poor) Exchange(a, b string) error { return errors.ErrUnsupported }
 
-func (p poor) RenameNew(oldpath, newpath string) error {
-	// Asked first, so that a hook of what is below sees the call by its name.
-	if h, ok := p.FS.(hooked); ok {
-		if err := h.before("RenameNew", newpath); err != nil {
-			return err
-		}
-	}
-	return renameToFree(oldpath, newpath)
-}
+func (p poor) RenameNew(oldpath, newpath string) error { return renameToFree(p, oldpath, newpath) }
 
 func (poor) Link(oldpath, newpath string) error {
 	return &os.LinkError{Op: "link", Old: oldpath, New: newpath, Err: syscall.EPERM}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dsh/internal/fault"
@@ -28,6 +30,7 @@ type journal struct {
 	Made     []string `json:"made,omitempty"`    // parents of targets that the change makes, outermost first
 	Ops      []op     `json:"ops"`
 	Saves    []save   `json:"saves,omitempty"` // generations that the change adds
+	Move     *move    `json:"move,omitempty"`  // the profile gets another name, and there is no op
 }
 
 // save is a generation. It waits in the state directory, by a temporary name,
@@ -35,6 +38,7 @@ type journal struct {
 type save struct {
 	ID      int    `json:"id"`
 	Pending string `json:"pending"`
+	Pinned  bool   `json:"pinned,omitempty"`
 }
 
 // op is one path of a change. Path is relative to the profile, Staged and
@@ -518,24 +522,29 @@ func (d disk) removeIfEmpty(dir string) error {
 	return err
 }
 
-// syncTargets syncs the directories in which small files changed. Packages can
-// be made again and are not worth the wait.
+// syncTargets syncs the directories in which the user's things changed. Packages
+// can be made again and are not worth the wait.
 func (c *change) syncTargets() error {
+	if c.Next != "" || c.Removes { // the directory itself was renamed
+		return c.syncAll(map[string]bool{filepath.Dir(c.dir): true})
+	}
 	dirs := map[string]bool{c.dir: true}
 	for _, o := range c.Ops {
-		if o.File {
+		if o.File || o.Was != "" {
 			dirs[filepath.Dir(c.path(o))] = true
 		}
 	}
-	if c.Next != "" || c.Removes { // the directory itself was renamed
-		dirs = map[string]bool{filepath.Dir(c.dir): true}
+	for _, dir := range c.Made {
+		if c.small(dir) {
+			dirs[filepath.Join(c.dir, filepath.Dir(dir))] = true
+		}
 	}
 	return c.syncAll(dirs)
 }
 
+// syncAll syncs directories. One that the change made may have been unmade.
 func (d disk) syncAll(dirs map[string]bool) error {
-	for dir := range dirs {
-		// A directory that the change made may have been unmade.
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := d.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

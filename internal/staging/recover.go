@@ -28,30 +28,35 @@ func (d disk) recoverPlace(ctx context.Context, place Place) error {
 	if err != nil {
 		return err
 	}
+	_, err = d.recoverFor(ctx, place)
+	return err
+}
+
+// recoverFor is Recover of a place without links. The warnings tell what was
+// taken back and what could not be removed.
+func (d disk) recoverFor(ctx context.Context, place Place) (warnings []string, err error) {
 	journaled, err := d.exists(filepath.Join(place.State, "journal"))
 	if err != nil {
-		return fmt.Errorf("looking for an unfinished change: %w", err)
+		return nil, fmt.Errorf("looking for an unfinished change: %w", err)
 	}
 	var lock *Lock
 	path := filepath.Join(place.State, "lock")
 	if journaled {
 		lock, err = d.acquire(ctx, path, "finishing an earlier change", nil)
 	} else {
-		var litter bool
-		if litter, err = d.hasLitter(place); err != nil || !litter {
-			return err
+		if litter, err := d.hasLitter(place); err != nil || !litter {
+			return nil, nil // nothing that does harm
 		}
 		// Whoever has the lock may be the one whose things lie there.
-		lock, err = d.tryAcquire(path, "tidying up after an earlier change")
-		if _, held := errors.AsType[*HeldError](err); held {
-			return nil
+		if lock, err = d.tryAcquire(path, "tidying up after an earlier change"); err != nil {
+			return nil, nil
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = d.recover(place)
-	return errors.Join(err, lock.Release())
+	warnings, err = d.recover(place)
+	return warnings, errors.Join(err, lock.Release())
 }
 
 // recover is Recover for whoever has the lock. The warnings tell what was taken
@@ -73,6 +78,12 @@ func (d disk) recover(place Place) (warnings []string, err error) {
 
 // resume finishes the change of a journal found on the disk, or takes it back.
 func (c *change) resume() error {
+	if c.Move != nil {
+		if err := c.resumeMove(); err != nil {
+			return fmt.Errorf("finishing the move of %s: %w", c.dir, err)
+		}
+		return nil
+	}
 	ours, err := c.applies()
 	if err != nil {
 		return fmt.Errorf("finishing an earlier change of %s: %w", c.dir, err)
@@ -206,7 +217,11 @@ func (d disk) claim(place Place) error {
 	if err != nil || is == "" {
 		return err
 	}
-	_, err = d.writeFileIfChanged(filepath.Join(place.State, "identity"), []byte(is+"\n"), 0o644)
+	return newChange(d, place).claimAs(is)
+}
+
+func (c *change) claimAs(identity string) error {
+	_, err := c.writeFileIfChanged(filepath.Join(c.state, "identity"), []byte(identity+"\n"), 0o644)
 	return err
 }
 

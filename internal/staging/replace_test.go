@@ -222,7 +222,7 @@ func TestReplaceDirBetweenTheRenames(t *testing.T) {
 			if test.absent {
 				must(t, os.RemoveAll(placeIn(home).Dir))
 			}
-			_, err := replaceWith(t, home, poor{hooked{OS, func(op, path string) error { return test.hook(t, home, op, path) }}}, newManifest)
+			_, err := replaceWith(t, home, noExchange{hooked{OS, func(op, path string) error { return test.hook(t, home, op, path) }}}, newManifest)
 			_, lost := errors.AsType[*LostRace](err)
 			got := outcome{Lost: lost, Says: test.want.Says}
 			if err != nil && !strings.Contains(err.Error(), test.want.Says) || err == nil && test.want.Says != "" {
@@ -284,7 +284,7 @@ func failOnce(when bool, home, name string, err error) error {
 func TestReplaceDirRestoreFails(t *testing.T) {
 	home := newHome(t)
 	broken := true
-	_, err := replaceWith(t, home, poor{hooked{OS, func(op, path string) error {
+	_, err := replaceWith(t, home, noExchange{hooked{OS, func(op, path string) error {
 		if broken && op == "RenameNew" && path == placeIn(home).Dir {
 			return syscall.EBUSY
 		}

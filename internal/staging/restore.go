@@ -124,10 +124,7 @@ func (d disk) writeSaved(path string, f SavedFile) error {
 	if f.Mode&fs.ModeSymlink != 0 {
 		return d.Symlink(string(f.Data), path)
 	}
-	if err := d.writeNew(path, f.Data, f.Mode.Perm()|0o200); err != nil {
-		return err
-	}
-	return d.Chmod(path, f.Mode.Perm())
+	return d.writeNew(path, f.Data, f.Mode.Perm(), true)
 }
 
 // inTheWay is the file or link that stands where a directory of the path has to

@@ -16,7 +16,7 @@ import (
 // that it returns, or 0 if it is saved as it is. found is nil where there was
 // no profile, next where there will be none.
 func (c *change) stageSaves(found, next *Generation, command string, now time.Time) (saved int, err error) {
-	if found != nil && next != nil && sameFiles(found.Files, next.Files) {
+	if found != nil && next != nil && SameFiles(found.Files, next.Files) {
 		return 0, nil
 	}
 	history := historyOf(c.disk, c.state)
@@ -34,7 +34,7 @@ func (c *change) stageSaves(found, next *Generation, command string, now time.Ti
 		id = ids[len(ids)-1]
 	}
 	add := func(g *Generation, command string) error {
-		if g == nil || last != nil && sameFiles(last.Files, g.Files) {
+		if g == nil || last != nil && SameFiles(last.Files, g.Files) {
 			return nil
 		}
 		if last == nil && len(g.Files) == 0 {
@@ -86,6 +86,15 @@ func (c *change) publish() error {
 			return err
 		} else if !waiting {
 			continue
+		}
+		if s.Pinned {
+			pin, err := c.writeTemp(c.state, nil, 0o600, false)
+			if err == nil {
+				err = c.Rename(pin, history.pin(s.ID))
+			}
+			if err != nil {
+				return err
+			}
 		}
 		// The id was free, and only who has the lock gives ids out.
 		if err := c.Rename(c.pending(s), history.path(s.ID)); err != nil {

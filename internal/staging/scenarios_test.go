@@ -2,6 +2,7 @@ package staging
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -159,12 +160,140 @@ var scenarios = []scenario{
 		}, Options{FS: fsys, Command: "test", Decide: func() (bool, error) { return true, nil }})
 		return r.Warnings, err
 	}},
+	{"replace the profile, without exchange", true, fullProfile, func(t testing.TB, fsys FS, home string) ([]string, error) {
+		return replaceProfile(t, poor{fsys}, home)
+	}},
+	{"mixed, without exchange and links", true, fullProfile, func(t testing.TB, fsys FS, home string) ([]string, error) {
+		return inTx(mixed)(t, poor{fsys}, home)
+	}},
+	{"change what was edited by hand", false, func(t testing.TB, home string) {
+		fullProfile(t, home)
+		saveState(t, home, "dsh before")
+		put(t, home+"/profiles/web/package.json", `{"by":"hand"}`, 0o600)
+	}, inTx(func(t testing.TB, tx *Tx) error {
+		return tx.WriteFile("package.json", []byte(`{"new":2}`), 0o644)
+	})},
+	{"restore a generation", true, restorable, inTx(restore)},
+	{"restore a generation, without exchange and links", false, restorable, func(t testing.TB, fsys FS, home string) ([]string, error) {
+		return inTx(restore)(t, poor{fsys}, home)
+	}},
+	{"make the profile in a transaction", true, func(t testing.TB, home string) {}, makeInTx},
+	{"make it again, and restore it", false, func(t testing.TB, home string) {
+		fullProfile(t, home)
+		saveState(t, home, "dsh before")
+		if err := os.RemoveAll(home + "/profiles/web"); err != nil {
+			t.Fatal(err)
+		}
+	}, func(t testing.TB, fsys FS, home string) ([]string, error) {
+		return inNewTx(func(t testing.TB, tx *Tx) error {
+			g, err := placeIn(home).History().Load(1)
+			must(t, err)
+			return tx.Restore(g)
+		})(t, fsys, home)
+	}},
+	{"remove the profile", true, fullProfile, removeProfile},
+	{"remove a profile whose state is saved", false, func(t testing.TB, home string) {
+		fullProfile(t, home)
+		saveState(t, home, "dsh before")
+	}, removeProfile},
+	{"move the profile", true, movable, moveProfile},
+	{"move a profile that is a link", false, func(t testing.TB, home string) {
+		movable(t, home)
+		moveAndLink(t, home+"/profiles/web", home+"/dotfiles/web")
+	}, moveProfile},
 	{"make the profile", false, func(t testing.TB, home string) {}, replaceProfile},
 	{"make the first profile", true, func(t testing.TB, home string) {
 		if err := os.Remove(home + "/profiles"); err != nil {
 			t.Fatal(err)
 		}
 	}, replaceProfile},
+}
+
+// saveState saves the profile as it is.
+func saveState(t testing.TB, home, command string) {
+	t.Helper()
+	g, err := Snapshot(placeIn(home))
+	must(t, err)
+	_, _, err = placeIn(home).History().Save(g.Files, command, noon)
+	must(t, err)
+	// The next change is the one that is looked at.
+	must(t, os.Remove(filepath.Join(placeIn(home).State, "generations", "lock")))
+}
+
+// restorable is a profile that differs from the generation of restore in all ways.
+func restorable(t testing.TB, home string) {
+	fullProfile(t, home)
+	p := home + "/profiles/web"
+	put(t, p+"/agent-plugins/new/deep/main.js", "goes", 0o644)
+	put(t, p+"/was-file/inside", "goes", 0o644)
+	put(t, p+"/was-folder", "goes", 0o644)
+	link(t, "package.json", p+"/was-link")
+	put(t, p+"/run.sh", "same", 0o644)
+}
+
+func restore(t testing.TB, tx *Tx) error {
+	return tx.Restore(&Generation{ID: 7, Files: []SavedFile{
+		{"agent-plugins/old/main.js", 0o755, []byte("back")},
+		{"cordis.patch.yml", 0o644, []byte("[]\n")},
+		{"link", fs.ModeSymlink, []byte("../elsewhere")},
+		{"package.json", 0o600, []byte(`{"older":0}`)},
+		{"run.sh", 0o755, []byte("same")},
+		{"was-file", 0o644, []byte("back")},
+		{"was-folder/a/b", 0o644, []byte("back")},
+		{"was-folder/c", fs.ModeSymlink, []byte("a/b")},
+		{"was-link", 0o644, []byte("back")},
+	}})
+}
+
+// inNewTx is inTx of a profile that the transaction makes where it is missing.
+func inNewTx(fill func(t testing.TB, tx *Tx) error) func(testing.TB, FS, string) ([]string, error) {
+	return func(t testing.TB, fsys FS, home string) ([]string, error) {
+		tx, err := Begin(t.Context(), placeIn(home), Options{FS: fsys, Command: "test", Init: func(dir string) error {
+			return errors.Join(
+				disk{fsys}.writeFile(filepath.Join(dir, "package.json"), []byte(`{"fresh":1}`), 0o644),
+				disk{fsys}.writeFile(filepath.Join(dir, "cordis.patch.yml"), []byte("[]\n"), 0o644))
+		}})
+		if err != nil {
+			return nil, err
+		}
+		if err := fill(t, tx); err != nil {
+			return tx.Warnings(), errors.Join(err, tx.Rollback())
+		}
+		err = tx.Commit()
+		return tx.Warnings(), errors.Join(err, tx.Rollback())
+	}
+}
+
+var makeInTx = inNewTx(func(t testing.TB, tx *Tx) error {
+	return errors.Join(
+		tx.Expect("package.json", []byte(`{"fresh":1}`)),
+		tx.WriteFile("package.json", []byte(`{"new":2}`), 0o644),
+		tx.WriteFile("dsh-lock.yaml", []byte("new: 2\n"), 0o644),
+		tx.Replace("node_modules/@new/c", stagePackage(t, tx, "c", "c2")),
+		tx.Replace("agent-plugins/x", stagePackage(t, tx, "x", "x2")),
+		tx.Remove("node_modules/not-there"))
+})
+
+func removeProfile(t testing.TB, fsys FS, home string) ([]string, error) {
+	r, err := RemoveDir(t.Context(), placeIn(home), Options{FS: fsys, Command: "test"})
+	return r.Warnings, err
+}
+
+// movable is a profile with all that belongs to one, and older generations at
+// its new name.
+func movable(t testing.TB, home string) {
+	fullProfile(t, home)
+	saveState(t, home, "dsh before")
+	place := placeIn(home)
+	put(t, filepath.Join(place.State, "generations", "1.pin"), "", 0o600)
+	put(t, filepath.Join(place.State, replacedMark+"2", "package.json"), "replaced", 0o644)
+	put(t, filepath.Join(movedIn(home).State, replacedMark+"1", "package.json"), "of another", 0o644)
+	_, _, err := movedIn(home).History().Save([]SavedFile{saved("package.json", "of another")}, "dsh another", noon)
+	must(t, err, os.Remove(filepath.Join(movedIn(home).State, "generations", "lock")))
+}
+
+func moveProfile(t testing.TB, fsys FS, home string) ([]string, error) {
+	return nil, MoveDir(t.Context(), placeIn(home), movedIn(home), Options{FS: fsys, Command: "test"})
 }
 
 func mixed(t testing.TB, tx *Tx) error {

@@ -198,9 +198,9 @@ func (d disk) readAtMost(path string, limit int64) ([]byte, error) {
 
 func refused(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
-// sameFiles says whether two generations are the same state. What neither
+// SameFiles says whether the files of two generations are the same state. What neither
 // keeps is not looked at.
-func sameFiles(a, b []SavedFile) bool {
+func SameFiles(a, b []SavedFile) bool {
 	return slices.EqualFunc(a, b, func(a, b SavedFile) bool {
 		return a.Path == b.Path && a.Mode == b.Mode && string(a.Data) == string(b.Data)
 	})

@@ -217,7 +217,7 @@ func (tx *Tx) WriteFile(rel string, data []byte, perm fs.FileMode) error {
 		return err
 	}
 	staged, path := tx.newFile()
-	if err := tx.change.writeNew(path, data, perm); err != nil {
+	if err := tx.change.writeNew(path, data, perm, false); err != nil {
 		return fmt.Errorf("staging %s: %w", rel, err)
 	}
 	tx.targets[rel] = target{staged: staged, follow: true}
@@ -580,8 +580,10 @@ func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 	case old == nil:
 	case t.exact:
 		same = same && old.Mode().Perm() == staged.Mode().Perm()
-	case !same:
-		err = c.Chmod(c.staged(o), old.Mode().Perm())
+	case !same && staged.Mode().Perm() != old.Mode().Perm():
+		if err = c.Chmod(c.staged(o), old.Mode().Perm()); err == nil {
+			err = c.syncFile(c.staged(o))
+		}
 	}
 	return o, same, err
 }

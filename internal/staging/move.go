@@ -1,0 +1,264 @@
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// MoveDir gives a profile another name, with its history and what is kept of
+// directories that were replaced. Something being at the new name is
+// fs.ErrExist, and nothing at the old one fs.ErrNotExist. Generations that
+// another profile of the new name left stay, as the older ones. What fails after
+// the profile has its new name is no error: the next command on either name goes
+// on with it.
+func MoveDir(ctx context.Context, from, to Place, opts Options) error {
+	d := opts.disk()
+	// Whoever takes two locks takes them in this order.
+	first, second := from, to
+	if to.State < from.State {
+		first, second = to, from
+	}
+	lock, err := d.lockPlace(ctx, first, opts)
+	if err != nil {
+		return err
+	}
+	other, err := d.lockPlace(ctx, second, opts)
+	if err != nil {
+		return errors.Join(err, lock.Release())
+	}
+	err = d.moveDir(from, to)
+	released := errors.Join(other.Release(), lock.Release())
+	if err == nil {
+		return nil // the system takes the locks back in the end
+	}
+	return errors.Join(fmt.Errorf("moving profile directory %s to %s: %w", from.Dir, to.Dir, err), released)
+}
+
+// A move is decided by one rename. Each of the two states has a journal, that can
+// be finished without the other: it looks where the directory is.
+//
+//	at the new name  the generations are published if the directory is there
+//	at the old name  they are removed if it is at the new one
+type move struct {
+	Into bool `json:"into"` // this is the journal at the new name
+	// In that at the old name, where the new ones are, relative to the old.
+	Dir   string `json:"dir,omitempty"`
+	State string `json:"state,omitempty"`
+}
+
+// moving is the two sides of a move.
+type moving struct {
+	disk
+	old, new string // the paths that are renamed; a profile that is a link stays where it is
+	from, to *change
+}
+
+func (d disk) moveDir(from, to Place) error {
+	m, err := d.newMoving(from, to)
+	if err != nil {
+		return err
+	}
+	if err := m.prepare(); err != nil {
+		return m.abandon(err)
+	}
+	if err := m.rename(); err != nil {
+		return m.abandon(err)
+	}
+	m.from.dir, m.to.dir = m.old, m.new
+	_, _ = m.to.resumeMove(), m.from.resumeMove()
+	return nil
+}
+
+func (d disk) newMoving(from, to Place) (*moving, error) {
+	m := &moving{disk: d}
+	var err error
+	if m.old, err = filepath.Abs(from.Dir); err != nil {
+		return nil, err
+	}
+	if m.new, err = filepath.Abs(to.Dir); err != nil {
+		return nil, err
+	}
+	if there, err := d.exists(m.new); err != nil || there {
+		if there {
+			err = fs.ErrExist
+		}
+		return nil, err
+	}
+	for _, place := range []*Place{&from, &to} {
+		if *place, err = place.resolved(d); err != nil {
+			return nil, err
+		}
+		if _, err := d.recover(*place); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.mkdirAll(filepath.Dir(m.new)); err != nil {
+		return nil, err
+	}
+	is, err := d.identityOf(from.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if is == "" {
+		return nil, fs.ErrNotExist
+	}
+	m.from, m.to = newChange(d, from), newChange(d, to)
+	m.from.Next, m.to.Next = is, is
+	dir, err := filepath.Rel(m.old, m.new)
+	if err != nil {
+		return nil, err
+	}
+	state, err := filepath.Rel(from.State, to.State)
+	m.from.Move, m.to.Move = &move{Dir: dir, State: state}, &move{Into: true}
+	return m, err
+}
+
+// arrived says whether the profile is at its new name.
+func (m *moving) arrived() (bool, error) {
+	is, err := m.identityAt(m.new)
+	return is == m.to.Next, err
+}
+
+// identityAt is the identity of the directory at a path, or to which it leads.
+func (d disk) identityAt(path string) (string, error) {
+	end, info, err := d.resolve(path)
+	if err != nil || info == nil {
+		return "", err
+	}
+	return d.identityOf(end)
+}
+
+// prepare puts the generations beside the new state, and writes both journals.
+func (m *moving) prepare() error {
+	last, err := m.readCommits(m.from.state)
+	if err != nil {
+		return err
+	}
+	if unclean, err := m.from.unclean(last); err != nil {
+		return err
+	} else if unclean {
+		m.to.Boot = last.boot // the packages are as doubtful as they were
+	}
+	if err := m.stageHistory(); err != nil {
+		return err
+	}
+	if err := m.to.write(true); err != nil {
+		return err
+	}
+	return m.from.write(true)
+}
+
+func (m *moving) stageHistory() error {
+	source, target := historyOf(m.disk, m.from.state), historyOf(m.disk, m.to.state)
+	ids, err := source.ids()
+	if err != nil {
+		return err
+	}
+	pins, err := source.numbered(pinExt)
+	if err != nil {
+		return err
+	}
+	there, err := target.ids()
+	if err != nil {
+		return err
+	}
+	before := 0
+	if len(there) > 0 {
+		before = there[len(there)-1]
+	}
+	for _, id := range ids {
+		s := save{ID: before + id, Pending: tempMark + random(), Pinned: slices.Contains(pins, id)}
+		m.to.Saves = append(m.to.Saves, s)
+		if err := m.linkOrCopy(source.path(id), m.to.pending(s)); err != nil {
+			return err
+		}
+	}
+	if len(ids) > 0 {
+		return m.SyncDir(m.to.state)
+	}
+	return nil
+}
+
+// rename is the moment at which the profile has its new name.
+func (m *moving) rename() error {
+	if err := m.RenameNew(m.old, m.new); err != nil {
+		if there, lerr := m.arrived(); lerr != nil || !there {
+			return errors.Join(err, lerr)
+		}
+		// It did happen, as a network filesystem may say of a call sent twice.
+	}
+	err := m.syncAll(map[string]bool{filepath.Dir(m.old): true, filepath.Dir(m.new): true})
+	if err == nil {
+		return nil
+	}
+	// Both journals say by themselves what is to be done if this fails too.
+	return errors.Join(err, m.RenameNew(m.new, m.old))
+}
+
+// abandon gives the move up, of which nothing has happened.
+func (m *moving) abandon(why error) error {
+	if there, err := m.arrived(); err != nil || there {
+		return errors.Join(why, err)
+	}
+	return errors.Join(why, m.from.erase(), m.to.erase(), m.to.dropSaves())
+}
+
+// resumeMove finishes one side of a move, or takes it back.
+func (c *change) resumeMove() error {
+	c.began = true
+	is, err := c.identityAt(c.dir)
+	if err != nil {
+		return err
+	}
+	if c.Move.Into && is == c.Next {
+		if err := c.publish(); err != nil {
+			return err
+		}
+		if err := c.claimAs(is); err != nil {
+			return err
+		}
+	}
+	if !c.Move.Into && is != c.Next {
+		moved, err := c.identityAt(filepath.Join(c.dir, c.Move.Dir))
+		if err != nil {
+			return err
+		}
+		if moved == c.Next {
+			if err := c.leave(); err != nil {
+				return err
+			}
+		}
+	}
+	return c.finish()
+}
+
+// leave takes what belongs to a profile that has moved out of its old state.
+func (c *change) leave() error {
+	other := filepath.Join(c.state, c.Move.State)
+	numbers, err := c.numbers(c.state, replacedMark)
+	if err != nil {
+		return err
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		last, err := c.lastNumber(other, replacedMark)
+		if err != nil {
+			return err
+		}
+		kept := filepath.Join(c.state, replacedMark+strconv.Itoa(n))
+		if err := c.RenameNew(kept, filepath.Join(other, replacedMark+strconv.Itoa(last+1))); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"identity", "checked"} {
+		if err := c.Remove(filepath.Join(c.state, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return c.RemoveAll(historyOf(c.disk, c.state).dir)
+}
