@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,10 @@ func CopyProfile(ctx context.Context, env Env, opts PluginOptions, from profile.
 		return nil, err
 	}
 	c := &copying{env: env, from: site{from, env.Home.ProfileDir(from)}, to: site{opts.Name, env.Home.ProfileDir(opts.Name)}}
-	warnings := recovered(ctx, env, from)
-	more, err := staging.Read(ctx, env.Home.Place(from), c.read)
+	warnings, err := staging.Read(ctx, env.Home.Place(from), c.read)
+	if missing, ok := errors.AsType[*profile.MissingError](err); ok && !missing.Left {
+		return nil, cmp.Or(env.there(from), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +67,7 @@ func CopyProfile(ctx context.Context, env Env, opts PluginOptions, from profile.
 		return nil, err
 	}
 	made.References = references(env.Home, from, []profile.Name{opts.Name}, false)
-	made.Warnings = slices.Concat(warnings, more, made.Warnings, tx.Warnings())
+	made.Warnings = slices.Concat(warnings, made.Warnings, tx.Warnings())
 	return made, nil
 }
 

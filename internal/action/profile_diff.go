@@ -1,9 +1,11 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,12 +92,11 @@ func DiffProfiles(ctx context.Context, env Env, a, b StateSide, showSecrets bool
 // DiffLastChange compares a profile as it is with what it was before its last
 // change, which may be an edit by hand.
 func DiffLastChange(ctx context.Context, env Env, name profile.Name, showSecrets bool) (*ProfileDiff, error) {
-	d := &ProfileDiff{Warnings: recovered(ctx, env, name)}
-	p, err := profileSubject(env, name).look()
+	d := &ProfileDiff{}
+	p, err := d.past(ctx, env, name)
 	if err != nil {
 		return nil, err
 	}
-	d.Warnings = append(d.Warnings, p.warnings...)
 	before, err := p.back(1)
 	if err != nil {
 		return nil, err
@@ -106,12 +107,26 @@ func DiffLastChange(ctx context.Context, env Env, name profile.Name, showSecrets
 	return d, d.compare(env, state{StateSide{name, before.ID}, before}, state{StateSide{Name: name}, p.now}, showSecrets)
 }
 
+// past is a profile as it is and its history.
+func (d *ProfileDiff) past(ctx context.Context, env Env, name profile.Name) (*past, error) {
+	p, err := profileSubject(env, name).settled(ctx)
+	if _, missing := errors.AsType[*profile.MissingError](err); missing {
+		return nil, cmp.Or(env.there(name), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range p.warnings {
+		if !slices.Contains(d.Warnings, w) {
+			d.Warnings = append(d.Warnings, w)
+		}
+	}
+	return p, nil
+}
+
 // load reads the files of a side.
 func (s StateSide) load(ctx context.Context, env Env, d *ProfileDiff) (state, error) {
-	if s.Generation == 0 {
-		d.Warnings = append(d.Warnings, recovered(ctx, env, s.Name)...)
-	}
-	p, err := profileSubject(env, s.Name).look()
+	p, err := d.past(ctx, env, s.Name)
 	if err != nil {
 		return state{}, err
 	}

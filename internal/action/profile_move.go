@@ -42,12 +42,8 @@ func RenameProfile(ctx context.Context, env Env, opts PluginOptions, from profil
 		return nil, fault.Errorf(fault.Other, "profile %s has that name already", from)
 	}
 	opts.Name = to
-	warnings := recovered(ctx, env, from)
-	if p, err := profile.Read(env.Home, from); err == nil {
-		if err := profile.CheckShipped(to, p.Manifest.Bundles()); err != nil {
-			return nil, err
-		}
-	} else if _, shipped := profile.LookupTemplate(to.String()); shipped == nil {
+	warnings, err := env.mayHave(ctx, from, to)
+	if err != nil {
 		return nil, err
 	}
 	err = staging.MoveDir(ctx, env.Home.Place(from), env.Home.Place(to), env.options())
@@ -73,6 +69,18 @@ func RenameProfile(ctx context.Context, env Env, opts PluginOptions, from profil
 	return done, nil
 }
 
+// mayHave says why a profile cannot be given a name.
+func (env Env) mayHave(ctx context.Context, from, to profile.Name) (warnings []string, err error) {
+	if _, err := profile.LookupTemplate(to.String()); err != nil {
+		return nil, nil // whatever is in it
+	}
+	p, warnings, err := reading(ctx, env, from, func(v staging.View) (*profile.Profile, error) { return profile.ReadFrom(v.Path, env.Home, from) })
+	if err != nil {
+		return nil, err
+	}
+	return warnings, profile.CheckShipped(to, p.Manifest.Bundles())
+}
+
 func (r *Renamed) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
@@ -82,8 +90,12 @@ func (env Env) there(name profile.Name) error {
 	dir := env.Home.ProfileDir(name)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		err := fault.Errorf(fault.Other, "profile %q does not exist", name)
-		if len(keptDirs(env.Home.StateDir(name))) > 0 {
-			return fault.WithHint(err, "dsh profile undelete %s brings it back", fault.ShellWord(name.String()))
+		word := fault.ShellWord(name.String())
+		if len(keptDirs(env.Home.StateDir(name))) > 0 || env.lastChange(name) != nil {
+			return fault.WithHint(err, "dsh profile undelete %s brings it back", word)
+		}
+		if _, shipped := profile.LookupTemplate(name.String()); shipped == nil {
+			return fault.WithHint(err, "dsh profile create %s makes it", word)
 		}
 		return fault.WithHint(err, "dsh profile list shows those that do")
 	} else if err != nil {

@@ -12,6 +12,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/install"
 	"dsh/internal/profile"
+	"dsh/internal/staging"
 )
 
 // ProfileDetails is all there is to say about one profile.
@@ -63,14 +64,20 @@ type DiskUse struct {
 // ShowProfile says all there is to say about a profile. One that cannot be read
 // is shown as far as it can be.
 func ShowProfile(ctx context.Context, env Env, name profile.Name) (*ProfileDetails, error) {
-	d := &ProfileDetails{
-		BundleList: []BundleInfo{}, Depends: []install.Listed{}, Kept: []string{},
-		Warnings: recovered(ctx, env, name),
-	}
-	p, err := profile.Read(env.Home, name)
-	if missing, ok := errors.AsType[*profile.MissingError](err); ok && !missing.Left {
+	if err := env.there(name); err != nil {
 		return nil, err
 	}
+	d, warnings, err := reading(ctx, env, name, func(v staging.View) (*ProfileDetails, error) { return env.details(v, name) })
+	if err != nil {
+		return nil, err
+	}
+	d.Warnings = append(warnings, d.Warnings...)
+	return d, nil
+}
+
+func (env Env) details(v staging.View, name profile.Name) (*ProfileDetails, error) {
+	d := &ProfileDetails{BundleList: []BundleInfo{}, Depends: []install.Listed{}, Kept: []string{}}
+	p, _ := profile.ReadFrom(v.Path, env.Home, name) // the state says what is wrong with it
 	d.ProfileInfo = env.profileInfo(name)
 	place := env.Home.Place(name)
 	if p != nil {
@@ -79,7 +86,8 @@ func ShowProfile(ctx context.Context, env Env, name profile.Name) (*ProfileDetai
 			d.Warnings = append(d.Warnings, err.Error())
 		}
 	}
-	if d.Patch, err = patchInfo(filepath.Join(place.Dir, profilePatch)); err != nil {
+	var err error
+	if d.Patch, err = patchInfo(filepath.Join(place.Dir, profilePatch), v); err != nil {
 		return nil, err
 	}
 	if file := filepath.Join(place.Dir, install.LockName); exists(file) {
@@ -117,9 +125,9 @@ func (d *ProfileDetails) bundles(env Env, p *profile.Profile) error {
 	return nil
 }
 
-func patchInfo(file string) (PatchInfo, error) {
+func patchInfo(file string, v staging.View) (PatchInfo, error) {
 	info := PatchInfo{File: file, Bytes: -1}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(v.Path(file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return info, nil
 	}
