@@ -123,9 +123,7 @@ func TestRollbackLeavesLargeFilesAlone(t *testing.T) {
 	}
 	var unkept []string
 	for _, g := range list.Generations {
-		for _, f := range g.Changes.filesOfKind(Unkept) {
-			unkept = append(unkept, f)
-		}
+		unkept = append(unkept, g.Changes.filesOfKind(Unkept)...)
 	}
 	if !slices.Contains(unkept, "grows.txt") {
 		t.Errorf("the history does not tell of grows.txt: %q", unkept)
