@@ -246,7 +246,7 @@ func (j *Job) linksLead(names []string) error {
 		if err != nil || spec.Kind != Link {
 			continue
 		}
-		if _, err := os.Stat(spec.Place); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(seenAt(j.Dir, j.Files, spec.Place)); errors.Is(err, fs.ErrNotExist) {
 			err := fault.Errorf(fault.Package, "%s links to %s, and there is no such folder", name, spec.Place)
 			if j.depended(name) {
 				err = fault.WithHint(err, "%s takes it out; adding the folder where it is now links it again", j.command("remove", name))
@@ -338,12 +338,17 @@ func (j *Job) begin() error {
 		return fmt.Errorf("read lockfile: %w", err)
 	default:
 		file := filepath.Join(j.Dir, LockName)
-		if j.locked, err = ParseLock(file, text); err != nil {
+		j.locked, err = ParseLock(file, text)
+		if _, newer := errors.AsType[*LockFormatError](err); newer {
+			return err
+		}
+		if err != nil {
 			return fault.WithHint(err, "%s && %s resolves the dependencies anew", fault.ShellWords("rm", file), j.command("install"))
 		}
 		j.lockText = text
 	}
-	if j.before, err = j.readManifest(); err != nil {
+	onDisk, err := j.readManifest()
+	if err != nil {
 		return err
 	}
 	start := cmp.Or(j.Manifest, j.before)
@@ -353,7 +358,7 @@ func (j *Job) begin() error {
 	if j.Tx.Creating() {
 		return nil // nobody else can write there
 	}
-	return errors.Join(j.Tx.Expect(LockName, j.lockText), j.Tx.Expect("package.json", j.before.Bytes()))
+	return errors.Join(j.Tx.Expect(LockName, j.lockText), j.Tx.Expect("package.json", onDisk))
 }
 
 // locate finds the real directories and looks at what stands in node_modules.
@@ -388,12 +393,15 @@ func (j *Job) command(words ...string) string {
 	return fault.ShellWords(append([]string{"dsh", "plugin", "--profile", j.Profile}, words...)...)
 }
 
-func (j *Job) readManifest() (*profile.Manifest, error) {
-	text, err := os.ReadFile(filepath.Join(j.Files, "package.json"))
+// readManifest reads the manifest that the profile has now, and returns its
+// bytes too.
+func (j *Job) readManifest() (text []byte, err error) {
+	text, err = os.ReadFile(filepath.Join(j.Files, "package.json"))
 	if err != nil {
 		return nil, fmt.Errorf("failed to read profile manifest: %w", err)
 	}
-	return profile.ParseManifest(filepath.Join(j.Dir, "package.json"), text)
+	j.before, err = profile.ParseManifest(filepath.Join(j.Dir, "package.json"), text)
+	return text, err
 }
 
 var dependencyKinds = []profile.DependencyKind{profile.Dependencies, profile.DevDependencies, profile.OptionalDependencies}

@@ -93,9 +93,16 @@ func (w *workshop) lock(name string) *Lock {
 }
 
 // try runs one job in a transaction of its own.
-func (w *workshop) try(name string, work func(*Job) (*Result, error)) (result *Result, err error) {
+func (w *workshop) try(name string, work func(*Job) (*Result, error)) (*Result, error) {
 	w.t.Helper()
-	tx, err := staging.Begin(w.t.Context(), w.ground(name).place, staging.Options{})
+	return w.making(name, nil, work)
+}
+
+// making is try in a transaction that makes the profile with init, if that is
+// given.
+func (w *workshop) making(name string, init func(dir string) error, work func(*Job) (*Result, error)) (result *Result, err error) {
+	w.t.Helper()
+	tx, err := staging.Begin(w.t.Context(), w.ground(name).place, staging.Options{Init: init})
 	w.must(err)
 	defer func() { w.must(tx.Rollback()) }()
 	config, err := registry.LoadConfig(func(key string) string {
@@ -108,7 +115,7 @@ func (w *workshop) try(name string, work func(*Job) (*Result, error)) (result *R
 	packages := w.openStore()
 	defer func() { w.must(packages.Close()) }()
 	result, err = work(&Job{
-		Profile: name, Dir: w.ground(name).place.Dir, Tx: tx, Store: packages, Registry: client, Offline: w.offline,
+		Profile: name, Dir: w.ground(name).place.Dir, Files: tx.Dir(), Tx: tx, Store: packages, Registry: client, Offline: w.offline,
 		InBox: func(string) bool { return false }, CheckLayer: func(name, dir string) error { return nil },
 	})
 	if err == nil {

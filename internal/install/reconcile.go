@@ -39,7 +39,7 @@ func (t *tree) staged(name string) (installed, error) {
 	}
 	dir := t.entries[n.Integrity].Dir()
 	if n.Origin.Kind == Link {
-		dir = nativePlace(t.dir, n.Origin.Place)
+		dir = seenAt(t.dir, t.files, n.Origin.Place)
 	}
 	m, err := readPackageJSON(n.describe(), dir)
 	if err != nil {

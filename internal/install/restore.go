@@ -61,7 +61,7 @@ func (j *Job) readWhatReads() error {
 		j.locked, _ = ParseLock(LockName, text)
 	}
 	var err error
-	if j.before, err = j.readManifest(); err != nil {
+	if _, err = j.readManifest(); err != nil {
 		j.before, err = profile.ParseManifest(filepath.Join(j.Dir, "package.json"), []byte("{}"))
 	}
 	return err
@@ -87,7 +87,7 @@ func (t *tree) lostLinks() []string {
 			continue
 		}
 		target := nativePlace(t.dir, n.Origin.Place)
-		if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(seenAt(t.dir, t.files, n.Origin.Place)); errors.Is(err, fs.ErrNotExist) {
 			warnings = append(warnings, fmt.Sprintf("%s links to %s, and there is no such folder", nameAt(at), target))
 		} else if err != nil {
 			warnings = append(warnings, fmt.Sprintf("%s is a link: %v", nameAt(at), err))

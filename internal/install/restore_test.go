@@ -1,6 +1,7 @@
 package install
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -255,5 +256,78 @@ func TestRestoreOnAnotherPlatform(t *testing.T) {
 	_, err := w.try("x", restore(t, w.manifest("x"), lock))
 	if err == nil || fault.ClassOf(err) != fault.Package || !strings.Contains(err.Error(), "n@1.0.0 does not run on this machine") {
 		t.Errorf("a package for another system: %v", err)
+	}
+}
+
+// A transaction that makes a profile has its files elsewhere, also folders of
+// its own that it depends on.
+func TestJobOfAProfileInTheMaking(t *testing.T) {
+	manifest := `{
+  "dependencies": {"copied": "file:./copied", "linked": "link:./linked", "left": "^1.0.0"},
+  "dsh": {"profile": {"bundles": []}}
+}
+`
+	w := newWorkshop(t)
+	w.must(os.MkdirAll(filepath.Join(w.home, "profiles"), 0o755))
+	dir := w.ground("x").place.Dir
+	init := func(at string) error {
+		for name, text := range map[string]string{
+			"package.json": manifest, "copied/package.json": `{"name": "copied", "version": "1.0.0"}`,
+			"linked/package.json": `{"name": "linked", "version": "1.0.0", "bin": "cli.js"}`, "linked/cli.js": "",
+		} {
+			file := filepath.Join(at, filepath.FromSlash(name))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	failed := errors.New("failed")
+	_, err := w.making("x", init, func(j *Job) (*Result, error) {
+		result, err := j.Install(t.Context(), InstallOptions{})
+		return result, errors.Join(err, failed)
+	})
+	if !errors.Is(err, failed) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("an install that fails in the end: %v", err)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Error("a failure left a profile")
+	}
+
+	result, err := w.making("x", init, func(j *Job) (*Result, error) {
+		result, err := j.Install(t.Context(), InstallOptions{})
+		if _, statErr := os.Lstat(dir); statErr == nil {
+			t.Error("the profile is there before the commit")
+		}
+		return result, err
+	})
+	w.must(err)
+	if diff := cmp.Diff([]string{"copied@1.0.0", "left@1.2.0", "linked@1.0.0"}, versionsOf(w.lock("x"))); diff != "" {
+		t.Error(diff)
+	}
+	if len(result.Warnings) > 0 {
+		t.Errorf("warnings: %q", result.Warnings)
+	}
+	want := w.ground("x").listing(t)
+	if got := want["node_modules/linked"]; got != "link to PROFILE/linked" {
+		t.Errorf("the link: %q", got)
+	}
+	if _, ok := want["node_modules/.bin/linked"]; !ok && runtime.GOOS != "windows" {
+		t.Error("the program of the linked folder is not there")
+	}
+
+	// As a copy of it is made.
+	lock := w.lock("x")
+	w.must(os.RemoveAll(dir))
+	w.remove("store")
+	result, err = w.making("x", init, func(j *Job) (*Result, error) {
+		m, err := profile.ParseManifest(filepath.Join(dir, "package.json"), []byte(manifest))
+		w.must(err)
+		w.must(j.Tx.WriteFile(LockName, lock.Bytes(), 0o644))
+		return j.Restore(t.Context(), m, lock)
+	})
+	w.must(err)
+	if diff := cmp.Diff(want, w.ground("x").listing(t)); diff != "" || len(result.Warnings) > 0 {
+		t.Errorf("restored: %s, warnings %q", diff, result.Warnings)
 	}
 }

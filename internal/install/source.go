@@ -124,7 +124,8 @@ func (s *sources) manifest(ctx context.Context, spec Spec) (*registry.Manifest, 
 // fromLink reads the package.json of a local folder that is linked.
 func (s *sources) fromLink(spec Spec) (*Package, error) {
 	where := shownPlace(spec)
-	info, err := os.Stat(spec.Place)
+	seen := seenAt(s.job.Dir, s.job.Files, spec.Place)
+	info, err := os.Stat(seen)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.Errorf(fault.Package, "%s: there is no such folder", where)
@@ -133,7 +134,7 @@ func (s *sources) fromLink(spec Spec) (*Package, error) {
 	case !info.IsDir():
 		return nil, fault.Errorf(fault.Package, "%s is no folder; an archive ends in .tgz", where)
 	}
-	return s.described(where, spec.Place, spec, store.Integrity{})
+	return s.described(where, seen, spec, store.Integrity{})
 }
 
 // described is the package whose files are in dir.
@@ -169,7 +170,7 @@ func (s *sources) content(ctx context.Context, origin Origin, want store.Integri
 		return s.fromAddress(ctx, origin.Place, want)
 	case Archive:
 		file := nativePlace(s.job.Dir, origin.Place)
-		f, err := os.Open(file)
+		f, err := os.Open(seenAt(s.job.Dir, s.job.Files, origin.Place))
 		if errors.Is(err, fs.ErrNotExist) {
 			// What was installed from it is kept, so that the file may go.
 			if entry, ok := s.kept(origin); ok && want.IsZero() {
@@ -184,11 +185,11 @@ func (s *sources) content(ctx context.Context, origin Origin, want store.Integri
 		entry, err := s.job.Store.AddTarball(ctx, f, want)
 		return entry, within(file, err)
 	default: // Folder
-		dir := nativePlace(s.job.Dir, origin.Place)
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir, seen := nativePlace(s.job.Dir, origin.Place), seenAt(s.job.Dir, s.job.Files, origin.Place)
+		if info, err := os.Stat(seen); err != nil || !info.IsDir() {
 			return store.Entry{}, fault.Errorf(fault.Package, "%s: there is no such folder", dir)
 		}
-		entry, err := s.job.Store.AddFolder(ctx, dir)
+		entry, err := s.job.Store.AddFolder(ctx, seen)
 		if err == nil && !want.IsZero() && entry.Integrity != want {
 			err = &store.MismatchError{Want: want, Got: entry.Integrity}
 		}

@@ -24,7 +24,7 @@ func (r *Result) Staged(name string) (s Staged, ok bool) {
 		return s, false
 	case locked && n.Origin.Kind == Link:
 		s.Dir = nativePlace(t.dir, n.Origin.Place)
-		s.Files = s.Dir
+		s.Files = seenAt(t.dir, t.files, n.Origin.Place)
 	case locked:
 		s.Files = t.entries[n.Integrity].Dir()
 	case leaves || r.before.foreign != "":

@@ -113,7 +113,7 @@ func (t *tree) addBins(bins map[string]map[string]program, at string, pkg *Packa
 		}
 		bins[folder][name] = program{"../" + nameAt(at) + "/" + file, func() bool {
 			if pkg.Origin.Kind == Link {
-				return exists(nativePlace(t.dir, pkg.Origin.Place), file)
+				return exists(seenAt(t.dir, t.files, pkg.Origin.Place), file)
 			}
 			if entry, ok := t.entries[pkg.Integrity]; ok {
 				return entry.Has(file)
@@ -436,6 +436,19 @@ func nativePlace(dir, place string) string {
 		return native
 	}
 	return filepath.Join(dir, native)
+}
+
+// seenAt is where what a lockfile's path means is read: a place inside the profile
+// dir is where the profile's files are now; "" is in dir.
+func seenAt(dir, files, place string) string {
+	native := nativePlace(dir, place)
+	if files == "" {
+		return native
+	}
+	if inside, err := filepath.Rel(dir, native); err == nil && filepath.IsLocal(inside) {
+		return filepath.Join(files, inside)
+	}
+	return native
 }
 
 // platformSkips is the packages that do not run on this machine.
