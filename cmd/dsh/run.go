@@ -291,7 +291,7 @@ func (r *runner) replace(ctx context.Context, env action.Env, name profile.Name,
 		return ended(ctx, err)
 	}
 	if done.Kept != "" {
-		r.ui.Notice(fmt.Sprintf("the previous profile %s is kept in %s", name, done.Kept))
+		r.ui.Notice(fmt.Sprintf("the previous profile %s is kept in %s; to undo this: %s", name, done.Kept, rollbackCommand(name.String())))
 	}
 	for _, w := range done.Warnings {
 		r.ui.Warn(w)

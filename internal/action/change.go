@@ -37,16 +37,17 @@ func (env Env) begin(ctx context.Context, name profile.Name, fill func(dir strin
 		return nil, nil, env.unwritable(err)
 	}
 	p, err := env.openIn(tx, name)
+	completed := false
 	if missing, ok := errors.AsType[*profile.MissingError](err); ok && missing.Left && fill != nil {
 		// A directory without a manifest, which is completed for good.
-		if _, err = profile.Init(env.Home, name, profile.ForName(name)); err == nil {
+		if completed, err = profile.Init(env.Home, name, profile.ForName(name)); err == nil {
 			p, err = env.openIn(tx, name)
 		}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, tx.Rollback())
 	}
-	p.Created = tx.Creating()
+	p.Created = tx.Creating() || completed
 	return tx, p, nil
 }
 

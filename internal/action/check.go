@@ -109,7 +109,7 @@ func brokenManifest(err *profile.ManifestError) check.Finding {
 	return check.Finding{
 		Code: check.Unreadable, Severity: check.Error, File: err.Path, Line: err.Line, Column: err.Column, Blocks: true,
 		Message: "the profile's package.json cannot be read: " + err.Problem,
-		Remedy:  "mend it; all else of the profile can only be looked at then",
+		Remedy:  err.Hint() + "; all else of the profile can only be looked at then",
 	}
 }
 

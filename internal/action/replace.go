@@ -32,7 +32,7 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 		return Replaced{}, &inUseError{opts.Name.String(), opts.Template}
 	}
 	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
-		return Replaced{}, err
+		return Replaced{}, env.unwritable(err)
 	}
 	options := env.options()
 	options.Decide = func() (bool, error) {
@@ -47,7 +47,7 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 		return profile.Write(stage, opts.Name, tmpl)
 	}, options)
 	if err != nil {
-		return Replaced{}, err
+		return Replaced{}, diskFull(env.unwritable(err))
 	}
 	return Replaced{Kept: done.Kept, Warnings: done.Warnings}, nil
 }
