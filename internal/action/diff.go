@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dsh/internal/compose"
+	"dsh/internal/fault"
 	"dsh/internal/profile"
 )
 
@@ -132,7 +133,7 @@ func (s DiffSide) compose(ctx context.Context, env Env) (*Composed, error) {
 	}
 	p := &profile.Profile{Name: s.Name, Dir: s.Dir}
 	if p.Manifest, err = profile.ParseManifest(file, text); err != nil {
-		return nil, err
+		return nil, fault.WithHint(err, "mend %s by hand", file)
 	}
 	return composeProfile(env, p, layers, false)
 }

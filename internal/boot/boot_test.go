@@ -119,7 +119,7 @@ func TestRowsInGroups(t *testing.T) {
 func TestNothingToStart(t *testing.T) {
 	req := request(t, "custom")
 	req.Prepare = func() error {
-		_, err := profile.OpenOrCreate(req.Env.Home, req.Layers.Name)
+		_, err := profile.OpenOrCreateForReading(req.Env.Home, req.Layers.Name)
 		if err != nil {
 			return err
 		}

@@ -71,17 +71,10 @@ func (e *MissingError) Hint() string {
 	return fmt.Sprintf("dsh plugin --profile %s install", fault.ShellWord(e.Name.text))
 }
 
-// OpenOrCreate opens a profile for commands that change it. One that is missing
-// is made, from the template of its name or else with the base bundle alone.
-// What the reference launcher rewrites in old manifests is rewritten here: the
-// headless list that once held the web app, and retired bundles.
-func OpenOrCreate(home Home, name Name) (*Profile, error) {
-	return open(home, name, true, onDisk)
-}
-
 // Read opens a profile and never writes: one that is missing is a
-// [MissingError], also where its name is a template's, and what
-// [OpenOrCreate] would rewrite is rewritten in memory only.
+// [MissingError], also where its name is a template's. What the reference
+// launcher rewrites in old manifests is rewritten in memory: the headless list
+// that once held the web app, and retired bundles.
 func Read(home Home, name Name) (*Profile, error) {
 	return open(home, name, false, writes{})
 }
@@ -101,15 +94,15 @@ func ForName(name Name) Template {
 
 // OpenForReading opens a profile for dumps and starts. One with the name of a
 // template is made from it when it is missing; any other that is missing is a
-// [MissingError]. It works in a home that cannot be written: what
-// [OpenOrCreate] would have written is then only in memory, and Warnings says
-// so.
+// [MissingError]. What [Read] rewrites in memory is written. It works in a home
+// that cannot be written: what would have been written is then only in memory,
+// and Warnings says so.
 func OpenForReading(home Home, name Name) (*Profile, error) {
 	return openForReading(home, name, false, onDisk)
 }
 
 // OpenOrCreateForReading is [OpenForReading], and whatever is missing is made
-// as [OpenOrCreate] makes it.
+// too: from the template of its name, or else with the base bundle alone.
 func OpenOrCreateForReading(home Home, name Name) (*Profile, error) {
 	return openForReading(home, name, true, onDisk)
 }
@@ -172,7 +165,7 @@ func openAt(where func(string) string, home Home, name Name, makeAny bool, w wri
 		return nil, fmt.Errorf("failed to read profile manifest %s: %w", path, reason(err))
 	}
 	if p.Manifest, err = ParseManifest(path, text); err != nil {
-		return nil, fault.WithHint(err, "dsh profile repair %s", fault.ShellWord(name.text))
+		return nil, fault.WithHint(err, "dsh profile repair %s shows what can be done about it, and does it", fault.ShellWord(name.text))
 	}
 	if renew(name, p.Manifest) && w.update != nil {
 		if err := w.update(path, p.Manifest.Bytes()); err != nil {

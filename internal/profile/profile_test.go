@@ -201,7 +201,7 @@ func TestOpenMissing(t *testing.T) {
 
 func TestOpenOrCreate(t *testing.T) {
 	home := testHome(t)
-	p, err := OpenOrCreate(home, Default)
+	p, err := OpenOrCreateForReading(home, Default)
 	if err != nil || !p.Created {
 		t.Fatalf("created %v, error %v", p, err)
 	}
@@ -211,7 +211,7 @@ func TestOpenOrCreate(t *testing.T) {
 	if diff := cmp.Diff(want, string(p.Manifest.Bytes())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if p, err = OpenOrCreate(home, name(t, "web")); err != nil || string(p.Manifest.Bytes()) != webManifest {
+	if p, err = OpenOrCreateForReading(home, name(t, "web")); err != nil || string(p.Manifest.Bytes()) != webManifest {
 		t.Errorf("web: %v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestOpenRenews(t *testing.T) {
 			home, n := testHome(t), name(t, test.profile)
 			path := filepath.Join(home.ProfileDir(n), "package.json")
 			write(t, path, manifest(test.before))
-			for _, open := range []func(Home, Name) (*Profile, error){OpenForReading, OpenOrCreate} {
+			for _, open := range []func(Home, Name) (*Profile, error){OpenForReading, OpenOrCreateForReading} {
 				p, err := open(home, n)
 				if err != nil {
 					t.Fatal(err)
@@ -264,7 +264,7 @@ func TestOpenBroken(t *testing.T) {
 		{"{\n  \"a\": 1,\n}", "profile manifest " + path + `:2:9: a comma is not allowed before "}"`},
 	} {
 		write(t, path, test.text)
-		for _, open := range []func(Home, Name) (*Profile, error){OpenForReading, OpenOrCreate} {
+		for _, open := range []func(Home, Name) (*Profile, error){OpenForReading, OpenOrCreateForReading} {
 			if _, err := open(home, web); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}

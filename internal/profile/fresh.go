@@ -7,19 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"dsh/internal/staging"
 )
-
-// Discard takes away a profile that opening it made, for a command that then
-// failed: the directory goes when it holds nothing but what a fresh profile
-// has. Anything else in it belongs to somebody, and everything stays.
-func Discard(p *Profile) error {
-	if !p.Created || !IsFresh(p.Dir, p.Name) {
-		return nil
-	}
-	return staging.RemoveAll(p.Dir)
-}
 
 // IsFresh reports whether a profile's directory holds nothing but what dsh
 // makes by itself: nobody would miss it. A directory that is not there is
