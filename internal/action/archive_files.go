@@ -3,8 +3,10 @@ package action
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -38,11 +40,9 @@ func (x *exporter) addFiles(now *staging.Generation) error {
 			x.leaveOut(name, "it is too large")
 			continue
 		}
-		data, err := readFile(filepath.Join(x.dir, filepath.FromSlash(name)))
-		if err != nil {
+		if err := x.putLarge(name); err != nil {
 			return err
 		}
-		x.put(name, data, false)
 	}
 	for _, kind := range dependencyKinds {
 		for _, d := range x.manifest.Dependencies(kind) {
@@ -50,6 +50,24 @@ func (x *exporter) addFiles(now *staging.Generation) error {
 				x.warn("the address of %s in %s may hold a secret, and travels", d.Name, manifestName)
 			}
 		}
+	}
+	return nil
+}
+
+// putLarge makes a file of the profile that no generation keeps one of the
+// archive.
+func (x *exporter) putLarge(name string) error {
+	file := filepath.Join(x.dir, filepath.FromSlash(name))
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fault.Errorf(fault.Other, "%s is no file", file)
+	}
+	if err != nil {
+		return err
+	}
+	x.files[name] = archive.Content{
+		Member: archive.Member{Path: archive.FilePath(name), Executable: info.Mode()&0o111 != 0},
+		Open:   func() (io.ReadCloser, error) { return os.Open(file) },
 	}
 	return nil
 }

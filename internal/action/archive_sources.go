@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,8 +76,14 @@ func (x *exporter) staysInside(ctx context.Context, spec install.Spec) (bool, er
 	case !locked:
 		return false, nil
 	case spec.Kind == install.Archive:
-		if _, travels := x.files[at]; !travels || install.CheckArchive(spec.Place, node.Integrity) != nil {
+		if install.CheckArchive(spec.Place, node.Integrity) != nil || archive.CheckFile(at) != nil {
 			return false, nil
+		}
+		if _, travels := x.files[at]; !travels { // for its size
+			x.done.LeftOut = slices.DeleteFunc(x.done.LeftOut, func(l archive.LeftOut) bool { return l.Path == at })
+			if err := x.putLarge(at); err != nil {
+				return false, err
+			}
 		}
 	case spec.Kind == install.Link:
 		if _, err := os.Stat(filepath.Join(spec.Place, "node_modules")); err == nil {
