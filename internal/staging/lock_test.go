@@ -199,3 +199,62 @@ func TestLockUnreadableRecord(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+func TestLockShared(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := AcquireShared(t.Context(), path, "first", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := AcquireShared(t.Context(), path, "second", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = TryAcquire(path, "alone")
+	if held, ok := errors.AsType[*HeldError](err); !ok || held.Holder.Command != "second" {
+		t.Errorf("while two share it: %v", err)
+	}
+	if err := errors.Join(first.Release(), first.Release()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TryAcquire(path, "alone"); err == nil {
+		t.Error("one who shares it is not noticed")
+	}
+	if err := second.Release(); err != nil {
+		t.Fatal(err)
+	}
+	alone, err := TryAcquire(path, "alone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := AcquireShared(t.Context(), path, "third", func(h Holder) {
+		if h.Command != "alone" {
+			t.Errorf("waiting for %v", h)
+		}
+		if err := alone.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := third.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is ready to wait only for so long is told who was in the way.
+func TestBeginTimesOut(t *testing.T) {
+	home := newHome(t)
+	first := begin(t, home, nil)
+	_, err := Begin(t.Context(), placeIn(home), Options{Command: "second", Wait: 20 * time.Millisecond})
+	held, ok := errors.AsType[*HeldError](err)
+	if !ok || held.Waited != 20*time.Millisecond || held.Holder.Command != "test" || !strings.Contains(err.Error(), "after 20ms it is still held by \"test\"") || fault.Hint(err) == "" {
+		t.Errorf("got %v", err)
+	}
+	if err := first.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Begin(t.Context(), placeIn(home), Options{Wait: time.Minute})
+	must(t, err, second.Rollback())
+}

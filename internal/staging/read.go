@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -85,7 +84,7 @@ func (d disk) read(ctx context.Context, given Place, read func(View) error) ([]s
 	defer cancel()
 	var warnings []string
 	for range 3 {
-		view, more := d.settled(wait, place)
+		view, stuck, more := d.settled(wait, place)
 		view.given = given.Dir
 		warnings = append(warnings, more...)
 		if err := ctx.Err(); err != nil {
@@ -93,8 +92,8 @@ func (d disk) read(ctx context.Context, given Place, read func(View) error) ([]s
 		}
 		before, cerr := d.readCommits(place.State)
 		err = read(view)
-		if cerr != nil || view.change != nil {
-			return warnings, err // nobody can change anything, or be noticed
+		if cerr != nil || stuck {
+			return warnings, err
 		}
 		if same, serr := d.sameSince(place, before); serr != nil || same {
 			return warnings, err
@@ -126,29 +125,30 @@ func (d disk) sameSince(place Place, before commits) (bool, error) {
 	return now.count == before.count, err
 }
 
-// settled finishes what an earlier process left, if it can.
-func (d disk) settled(ctx context.Context, place Place) (View, []string) {
+// settled finishes what an earlier process left. It is stuck where that is not
+// possible, and nobody will do it while we read.
+func (d disk) settled(ctx context.Context, place Place) (view View, stuck bool, warnings []string) {
 	warnings, err := d.recoverFor(ctx, place)
 	if err == nil {
-		return View{}, warnings
+		return View{}, false, warnings
+	}
+	if _, held := errors.AsType[*HeldError](err); held || ctx.Err() != nil {
+		return View{}, false, warnings // who has it is about to finish
 	}
 	unfinished := fmt.Sprintf("an earlier change of the profile %s is unfinished: %v", place.Dir, err)
-	if _, held := errors.AsType[*HeldError](err); held || ctx.Err() != nil {
-		return View{}, warnings // who has it is about to finish
-	}
 	j, jerr := d.readJournal(place.State)
 	if jerr != nil || j == nil {
-		return View{}, append(warnings, unfinished)
+		return View{}, true, append(warnings, unfinished)
 	}
 	if !j.Complete {
-		return View{}, warnings // the profile is whole, only not tidy
+		return View{}, true, warnings // the profile is whole, only not tidy
 	}
 	c := newChange(d, place)
 	c.journal = *j
 	if ours, err := c.applies(); err != nil || !ours {
-		return View{}, append(warnings, unfinished)
+		return View{}, true, append(warnings, unfinished)
 	}
-	return View{change: c}, append(warnings, strings.TrimSuffix(unfinished, ".")+"; it is read as the change leaves it")
+	return View{change: c}, true, append(warnings, unfinished+"; it is read as the change leaves it")
 }
 
 // Redirects says whether some path leads elsewhere than to itself.

@@ -28,14 +28,6 @@ type Options struct {
 	// is nowhere to be seen before. Without Init a missing profile is an error.
 	// A directory that is there is never given to Init.
 	Init func(dir string) error
-
-	// Make makes what [Begin] needs to be there. It is called with the lock
-	// held and earlier changes finished, so that the profile that it makes, or
-	// finds, is the one that the transaction is about.
-	Make func() error
-	// Unmake takes back what Make made. It is called with the lock still held
-	// when the transaction ends without having changed anything.
-	Unmake func() error
 	// Decide is asked by [ReplaceDir], with the lock held and earlier changes
 	// finished, whether the previous directory is not worth keeping. An error
 	// ends the replacement.
@@ -58,7 +50,6 @@ type Tx struct {
 	work    *change // of the staged directory of a profile that is made; else change
 	command string
 	lock    *Lock
-	unmake  func() error // takes back the making of the profile
 	release func() error // of the staging directory
 	targets map[string]target
 	expect  map[string][]byte
@@ -112,12 +103,9 @@ func Begin(ctx context.Context, place Place, opts Options) (*Tx, error) {
 	}
 	tx, err := d.begin(place, opts)
 	if err != nil {
-		if opts.Unmake != nil {
-			err = errors.Join(err, opts.Unmake())
-		}
 		return nil, errors.Join(err, lock.Release())
 	}
-	tx.lock, tx.unmake, tx.command = lock, opts.Unmake, opts.Command
+	tx.lock, tx.command = lock, opts.Command
 	return tx, nil
 }
 
@@ -129,11 +117,6 @@ func (d disk) begin(place Place, opts Options) (*Tx, error) {
 	warnings, err := d.recover(place)
 	if err != nil {
 		return nil, err
-	}
-	if opts.Make != nil {
-		if err := opts.Make(); err != nil {
-			return nil, err
-		}
 	}
 	is, err := d.identityOf(place.Dir)
 	if err == nil && is == "" && opts.Init == nil {
@@ -336,9 +319,6 @@ func (tx *Tx) end(committed bool) error {
 		err = errors.Join(err, lerr)
 	} else {
 		err = errors.Join(err, c.removeStage(c.stage()))
-		if !committed && tx.unmake != nil {
-			err = errors.Join(err, tx.unmake())
-		}
 	}
 	err = errors.Join(err, tx.lock.Release())
 	if err != nil && committed {

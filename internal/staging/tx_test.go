@@ -383,37 +383,94 @@ func TestBeginWaitsAndNames(t *testing.T) {
 	}
 }
 
-// Make runs with the lock held and earlier changes finished.
-func TestBeginMakes(t *testing.T) {
-	home := interrupted(t)
-	made := false
-	tx, err := Begin(t.Context(), placeIn(home), Options{Make: func() error {
-		made = true
-		if _, err := TryAcquire(placeIn(home).State+"/lock", ""); err == nil {
-			t.Error("the lock is free")
-		}
-		if got := tree(t, placeIn(home).Dir)["package.json"]; got != `-rw------- {"new":2}` {
-			t.Errorf("the earlier change is not finished: %s", got)
-		}
-		return nil
-	}})
-	must(t, err, tx.Rollback())
-	if !made {
-		t.Error("Make was not called")
-	}
+// fill is an Init that makes a manifest.
+func fill(dir string) error {
+	return WriteFile(filepath.Join(dir, "package.json"), []byte("made"), 0o644)
+}
 
-	broken := errors.New("broken")
-	if _, err := Begin(t.Context(), placeIn(home), Options{Make: func() error { return broken }}); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
+func TestBeginInit(t *testing.T) {
+	home := t.TempDir()
+	place := placeIn(home)
+	tx, err := Begin(t.Context(), place, Options{Command: "test", Init: fill})
+	must(t, err)
+	if !tx.Creating() || tx.Dir() == place.Dir || tree(t, tx.Dir())["package.json"] != "-rw-r--r-- made" {
+		t.Errorf("it is made in %s: %t", tx.Dir(), tx.Creating())
 	}
-	home = t.TempDir()
-	mkdir(t, home+"/profiles")
-	tx, err = Begin(t.Context(), placeIn(home), Options{Make: func() error { return os.Mkdir(placeIn(home).Dir, 0o755) }})
-	must(t, err, tx.WriteFile("package.json", []byte("made"), 0o644), tx.Commit())
+	if _, err := os.Lstat(place.Dir); err == nil {
+		t.Error("the profile is there before the commit")
+	}
+	must(t,
+		tx.WriteFile("package.json", []byte("one"), 0o644),
+		tx.WriteFile("package.json", []byte("two"), 0o644),
+		tx.WriteFile("gone", []byte("x"), 0o644), tx.Remove("gone"),
+		tx.Replace("node_modules/a", stagePackage(t, tx, "a", "a2")),
+		tx.Commit())
 	want := map[string]string{
-		"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- made",
-		"state/web/generations/": "", "state/web/generations/1.tar.gz": "-rw------- found {package.json -rw-r--r-- made}",
+		"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- two", "profiles/web/node_modules/": "",
+		"profiles/web/node_modules/a/": "", "profiles/web/node_modules/a/package.json": "-rw-r--r-- a2",
+		"profiles/web/node_modules/a/dist/": "", "profiles/web/node_modules/a/dist/main.js": "-rwxr-xr-x a2",
+		"state/web/generations/": "", "state/web/generations/1.tar.gz": "-rw------- {package.json -rw-r--r-- two}",
 	}
+	if diff := cmp.Diff(want, content(t, home)); diff != "" {
+		t.Error(diff)
+	}
+	if tx.Saved() != 1 || len(tx.Warnings()) > 0 {
+		t.Errorf("generation %d, warnings %q", tx.Saved(), tx.Warnings())
+	}
+	// Now it is there, and nobody makes it again.
+	tx, err = Begin(t.Context(), place, Options{Init: func(string) error { return errors.New("called") }})
+	must(t, err)
+	if tx.Creating() || tx.Dir() != place.Dir {
+		t.Errorf("it is made again in %s", tx.Dir())
+	}
+	must(t, tx.Rollback())
+}
+
+func TestBeginInitLeavesNothing(t *testing.T) {
+	broken := errors.New("broken")
+	for name, run := range map[string]func(place Place) error{
+		"init fails": func(place Place) error {
+			_, err := Begin(t.Context(), place, Options{Init: func(dir string) error { return errors.Join(fill(dir), broken) }})
+			return err
+		},
+		"rollback": func(place Place) error {
+			tx, err := Begin(t.Context(), place, Options{Init: fill})
+			must(t, err, tx.WriteFile("x", nil, 0o644), tx.Rollback())
+			return broken
+		},
+		"expected otherwise": func(place Place) error {
+			tx, err := Begin(t.Context(), place, Options{Init: fill})
+			must(t, err, tx.WriteFile("x", nil, 0o644), tx.Expect("package.json", []byte("else")))
+			_, changed := errors.AsType[*ChangedError](tx.Commit())
+			if !changed {
+				t.Error("it is as expected")
+			}
+			return broken
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			if err := run(placeIn(home)); !errors.Is(err, broken) {
+				t.Errorf("got %v", err)
+			}
+			if diff := cmp.Diff(map[string]string{}, content(t, home)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Somebody who does not know the lock makes the profile meanwhile: theirs stays.
+func TestBeginInitRace(t *testing.T) {
+	home := t.TempDir()
+	place := placeIn(home)
+	tx, err := Begin(t.Context(), place, Options{Init: fill})
+	must(t, err)
+	winner(t, place.Dir, "")
+	if _, lost := errors.AsType[*LostRace](tx.Commit()); !lost {
+		t.Error("the race is won")
+	}
+	want := map[string]string{"profiles/web/": "", "profiles/web/package.json": "-rw-r--r-- winner"}
 	if diff := cmp.Diff(want, content(t, home)); diff != "" {
 		t.Error(diff)
 	}
