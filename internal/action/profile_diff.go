@@ -142,7 +142,7 @@ func (s StateSide) load(ctx context.Context, env Env, d *ProfileDiff) (state, er
 
 // compare fills the report.
 func (d *ProfileDiff) compare(env Env, a, b state, showSecrets bool) error {
-	d.A, d.B, d.State = a.String(), b.String(), compareStates(a.Generation, b.Generation)
+	d.A, d.B, d.State = a.String(), b.String(), compareStates(a.Generation, b.called(a.Name))
 	d.patch(a, b, showSecrets)
 	left, errA := a.composed(env)
 	right, errB := b.composed(env)
@@ -160,6 +160,22 @@ func (d *ProfileDiff) compare(env Env, a, b state, showSecrets bool) error {
 	}
 	d.Differ = !d.State.Empty() || d.Config != nil && d.Config.Differ
 	return nil
+}
+
+// called is the files of the side with the package name that they would have if
+// the profile was called name, for that is no difference of two profiles.
+func (s state) called(name profile.Name) *staging.Generation {
+	renamed := *s.Generation
+	renamed.Files = slices.Clone(renamed.Files)
+	for i, f := range renamed.Files {
+		if f.Path != "package.json" {
+			continue
+		}
+		if m, err := profile.ParseManifest(f.Path, f.Data); err == nil && m.Rename(s.Name, name) {
+			renamed.Files[i].Data = m.Bytes()
+		}
+	}
+	return &renamed
 }
 
 // composed is what the side composes to.
