@@ -118,7 +118,7 @@ type repair struct {
 	read     map[string][]byte // small files as they were read; nil is one that is not there
 	write    map[string][]byte // small files as they will be
 	fresh    []string          // small files that will be what a fresh profile has
-	remove   []string          // leftovers in node_modules
+	remove   []string          // what goes: leftovers in node_modules, and a lockfile that nobody needs
 	newer    bool              // the lockfile is of another dsh, and packages are left alone
 	layOut   bool              // node_modules is laid out anew where it is damaged
 	homeRows []string          // rows of the home's patch to switch off
@@ -273,8 +273,13 @@ func mend(ctx context.Context, env Env, opts RepairOptions, shown *Repair, withP
 	if err := r.writeFiles(tx); err != nil {
 		return nil, 0, err
 	}
-	if withPackages && (r.layOut || len(r.remove) > 0) {
-		if err := r.mendModules(ctx, tx); err != nil {
+	for _, rel := range r.remove {
+		if err := tx.Remove(rel); err != nil {
+			return nil, 0, err
+		}
+	}
+	if withPackages && r.layOut {
+		if err := r.layOutModules(ctx, tx); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -288,16 +293,8 @@ func mend(ctx context.Context, env Env, opts RepairOptions, shown *Repair, withP
 	return r, tx.Saved(), nil
 }
 
-// mendModules puts into tx what makes node_modules whole.
-func (r *repair) mendModules(ctx context.Context, tx *staging.Tx) error {
-	for _, rel := range r.remove {
-		if err := tx.Remove(rel); err != nil {
-			return err
-		}
-	}
-	if !r.layOut {
-		return nil
-	}
+// layOutModules puts into tx what makes node_modules whole.
+func (r *repair) layOutModules(ctx context.Context, tx *staging.Tx) error {
 	p := &profile.Profile{Name: r.opts.Name, Dir: r.dir, Manifest: r.manifest}
 	return r.env.withJob(r.opts.PluginOptions, tx, p, func(j *install.Job) (err error) {
 		var result *install.Result

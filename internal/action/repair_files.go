@@ -94,6 +94,11 @@ func (r *repair) generationWith(name string, good func([]byte) bool) (text []byt
 // lookAtLeftovers finds what changes that did not end have left. The next
 // transaction finishes or takes back all of it, but what a running process has.
 func (r *repair) lookAtLeftovers() error {
+	state := r.env.Home.StateDir(r.opts.Name)
+	if r.own == "" && isAtWork(state) {
+		r.warnings = append(r.warnings, "another dsh is changing the profile right now, and what is found may be half of that")
+		return nil
+	}
 	beside, err := os.ReadDir(filepath.Dir(r.dir))
 	if err != nil {
 		return err
@@ -108,7 +113,6 @@ func (r *repair) lookAtLeftovers() error {
 			Mend: "the change is finished or taken back", ByHand: "another dsh may be at work; if none is, remove it",
 		})
 	}
-	state := r.env.Home.StateDir(r.opts.Name)
 	entries, err := os.ReadDir(state)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -127,6 +131,20 @@ func (r *repair) lookAtLeftovers() error {
 		}
 	}
 	return nil
+}
+
+// isAtWork says whether a process has the lock of the profile with this state.
+func isAtWork(state string) bool {
+	file := filepath.Join(state, "lock")
+	if _, err := os.Stat(file); err != nil {
+		return false
+	}
+	lock, err := staging.TryAcquire(file, "dsh profile repair")
+	if _, held := errors.AsType[*staging.HeldError](err); held {
+		return true
+	}
+	// What else is wrong with it stops the change, and not the look.
+	return err == nil && lock.Release() != nil
 }
 
 // isOwnBeside recognises what a transaction over the profile called base puts

@@ -45,6 +45,16 @@ func (r *repair) lookAtLock() error {
 		return err
 	}
 	file := r.path(install.LockName)
+	if install.IsManager(install.Maker(r.dir)) {
+		// It says nothing of what is there; pnpm's or npm's own does.
+		if _, err := install.ParseLock(file, text); err != nil && text != nil {
+			r.remove = append(r.remove, install.LockName)
+			r.add(Damage{
+				Code: LockBroken, File: file, Problem: err.Error(), Mend: "it goes, for node_modules is not dsh's, and is kept as " + r.keep(install.LockName),
+			})
+		}
+		return nil
+	}
 	wanted := r.dependencies()
 	laidOut := install.LaidOut(r.dir)
 	switch {
@@ -178,10 +188,11 @@ func (r *repair) lookAtForeign(maker string) error {
 		return nil
 	}
 	if len(missing) == 0 {
-		r.add(Damage{
-			Code: ModulesForeign, File: dir, Note: true, Problem: maker + " laid it out",
-			ByHand: r.command("profile", "adopt") + " takes it over, in the same versions",
-		})
+		d := Damage{Code: ModulesForeign, File: dir, Note: true, Problem: maker + " laid it out"}
+		if r.foreign() != nil {
+			d.ByHand = r.command("profile", "adopt") + " takes it over, in the same versions"
+		}
+		r.add(d)
 	}
 	return nil
 }
@@ -444,7 +455,7 @@ func (r *repair) lookAtRows(ctx context.Context) error {
 		switch {
 		case f.Code == inspect.HostCopy && !slices.Contains(r.remove, "node_modules/"+filepath.ToSlash(strings.TrimPrefix(f.File, r.path("node_modules")+string(filepath.Separator)))) &&
 			!slices.ContainsFunc(r.damages, func(d Damage) bool { return d.Code == ModulesForeign && !d.Note }):
-			r.add(Damage{Code: HostPackage, File: f.File, Problem: f.Message, ByHand: f.Remedy})
+			r.add(Damage{Code: HostPackage, File: f.File, Note: true, Problem: f.Message, ByHand: f.Remedy})
 		case f.Code == inspect.RowUnresolved && f.Severity == check.Error && (f.File == p.PatchPath() || f.File == r.env.Home.PatchPath()):
 			r.unresolvedRow(f.File, f.Row, f.Message)
 		}

@@ -1,0 +1,123 @@
+package action
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dsh/internal/fault"
+	"dsh/internal/installation"
+	"dsh/internal/profile"
+)
+
+func TestRepeatedDependencies(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{}`:                                     nil,
+		`{"dependencies": {"a": "1", "b": "1"}}`: nil,
+		`{"dependencies": {"a": "1", "b": "1", "a": "2"}}`:                         {"a"},
+		`{"dependencies": {"b": "1"}, "devDependencies": {"a": "b", "b": "a"}}`:    {"b"},
+		"\ufeff" + `{"optionalDependencies": {"a": "1", "a": "1", "c": {"a": 1}}}`: {"a"},
+		`{"dependencies": {"a": "a"}, "other": {"a": "1"}}`:                        nil,
+		`{"dependencies": ["a", "a"]}`:                                             nil,
+		`{"dependencies": `:                                                        nil,
+	} {
+		if diff := cmp.Diff(want, repeatedDependencies([]byte(text))); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
+func TestWithoutEmptyList(t *testing.T) {
+	for text, want := range map[string]string{
+		"# c\n[]\n- id: a\n":     "# c\n- id: a\n",
+		"[]\r\n- id: a\r\n":      "- id: a\r\n",
+		"- id: a\n  x:\n  []\n":  "- id: a\n  x:\n",
+		"- id: a\n":              "",
+		"[]\n- id: a\n[]\n":      "",
+		"# only [] in a comment": "",
+	} {
+		if diff := cmp.Diff(want, string(withoutEmptyList([]byte(text)))); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+func TestIsOwnBeside(t *testing.T) {
+	for name, want := range map[string]bool{
+		".x.staging-0123456789ab": true, ".x.backup-0123456789ab": true, ".x.backup-copied-0123456789ab": true,
+		".y.staging-0123456789ab": false, ".x.staging-mine": false, "x.staging-0123456789ab": false, ".x": false,
+	} {
+		if isOwnBeside(name, "x") != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
+
+// broken is a profile with a patch file that cannot be read.
+func broken(t *testing.T) (Env, RepairOptions, string) {
+	t.Helper()
+	none := func(string) string { return "" }
+	home, err := profile.ResolveHome(t.TempDir(), none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := profile.ParseName("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := profile.Write(home.ProfileDir(name), name, profile.BaseTemplate()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(home.ProfileDir(name), patchName)
+	put(t, file, "- a: [\n")
+	env := Env{Home: home, Dir: t.TempDir(), Getenv: none, Installation: installation.Embedded()}
+	return env, RepairOptions{PluginOptions: PluginOptions{Name: name}}, file
+}
+
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was not shown is not mended.
+func TestMendLeavesWhatWasNotShown(t *testing.T) {
+	env, opts, file := broken(t)
+	shown, err := Diagnose(context.Background(), env, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(filepath.Dir(file), mainFile)
+	put(t, manifest, "{")
+	_, err = Mend(context.Background(), env, opts, shown)
+	if err == nil || fault.ClassOf(err) != fault.Environment || !strings.Contains(err.Error(), "was changed while its damages were shown") {
+		t.Fatalf("%v", err)
+	}
+	for path, want := range map[string]string{file: "- a: [\n", manifest: "{"} {
+		if text, err := os.ReadFile(path); string(text) != want {
+			t.Errorf("%s holds %q, %v", path, text, err)
+		}
+	}
+}
+
+// What a person mended meanwhile stays as the person left it.
+func TestMendLeavesWhatIsMended(t *testing.T) {
+	env, opts, file := broken(t)
+	shown, err := Diagnose(context.Background(), env, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, file, "- id: mine\n  disabled: true\n")
+	done, err := Mend(context.Background(), env, opts, shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file); string(text) != "- id: mine\n  disabled: true\n" || done.Left != 0 {
+		t.Errorf("%q, %v, %+v", text, err, done)
+	}
+}
