@@ -326,7 +326,7 @@ func TestTxOddNames(t *testing.T) {
 	for _, name := range append(oddNames, strings.Repeat("n", 230), strings.Repeat("漢", 80)) {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
-			place := Place{Dir: filepath.Join(home, "profiles", name), State: filepath.Join(home, "state", name)}
+			place := Place{Dir: filepath.Join(home, "profiles", name), State: filepath.Join(home, "state", name), Derived: []string{"node_modules"}}
 			put(t, place.Dir+"/package.json", "old", 0o644)
 			run := func(fsys FS) error {
 				tx, err := Begin(t.Context(), place, Options{FS: fsys})
@@ -351,20 +351,37 @@ func TestTxOddNames(t *testing.T) {
 				return WriteFile(filepath.Join(stage, "package.json"), []byte("fresh"), 0o644)
 			}, Options{})
 			must(t, err)
-			got := tree(t, home)
-			for _, what := range []string{"lock", "identity", "commits"} {
-				delete(got, "state/"+name+"/"+what)
-			}
+			got := content(t, home)
 			for path := range got {
-				if strings.HasPrefix(path, "state/"+name+"/generations/") {
+				if strings.Contains(path, "/generations/") {
 					delete(got, path)
 				}
 			}
-			want := map[string]string{"profiles/": "", "profiles/" + name + "/": "", "profiles/" + name + "/package.json": "-rw-r--r-- fresh",
-				"state/": "", "state/" + name + "/": "", "state/" + name + "/replaced-1/": "", "state/" + name + "/replaced-1/package.json": "-rw-r--r-- new"}
+			want := map[string]string{"profiles/" + name + "/": "", "profiles/" + name + "/package.json": "-rw-r--r-- fresh",
+				"state/" + name + "/replaced-1/": "", "state/" + name + "/replaced-1/package.json": "-rw-r--r-- new"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
+
+			// Back, to another name, away, and there again.
+			g, err := place.History().Load(2)
+			must(t, err)
+			tx, err := Begin(t.Context(), place, Options{})
+			must(t, err, tx.Restore(g), tx.Commit())
+			to := Place{Dir: place.Dir + "2", State: place.State + "2", Derived: place.Derived}
+			must(t, MoveDir(t.Context(), place, to, Options{}))
+			_, err = RemoveDir(t.Context(), to, Options{})
+			must(t, err)
+			tx, err = Begin(t.Context(), to, Options{Init: fill})
+			must(t, err, tx.Restore(g), tx.Commit())
+			_, err = Read(t.Context(), to, func(v View) error {
+				data, err := os.ReadFile(v.Path(filepath.Join(to.Dir, "package.json")))
+				if string(data) != "new" {
+					t.Errorf("read %q", data)
+				}
+				return err
+			})
+			must(t, err)
 		})
 	}
 }
@@ -500,4 +517,35 @@ func TestIdentity(t *testing.T) {
 	if _, err := OS.Identity(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of nothing: %v", err)
 	}
+}
+
+// Where something holds what is replaced the change is made all the same, and the
+// next command removes what is left.
+func TestTxLeftovers(t *testing.T) {
+	for _, held := range []string{"old", "files", "lock", "journal", "commits"} {
+		home := newHome(t)
+		want := newHome(t)
+		must(t, inTxOK(t, want, mixed))
+		tx := begin(t, home, hooked{OS, func(op, path string) error {
+			removed := op == "Remove" || op == "RemoveAll" || op == "Rename" && held == "commits"
+			if removed && filepath.Base(path) == held {
+				return syscall.EBUSY
+			}
+			return nil
+		}})
+		must(t, mixed(t, tx), tx.Commit())
+		if len(tx.Warnings()) != 1 || !strings.Contains(tx.Warnings()[0], "busy") {
+			t.Errorf("%s: the warnings are %q", held, tx.Warnings())
+		}
+		must(t, Recover(t.Context(), placeIn(home)))
+		noStage(t, home)
+		if diff := cmp.Diff(content(t, want), content(t, home)); diff != "" {
+			t.Errorf("%s: %s", held, diff)
+		}
+	}
+}
+
+func inTxOK(t *testing.T, home string, fill func(testing.TB, *Tx) error) error {
+	_, err := inTx(fill)(t, OS, home)
+	return err
 }
