@@ -361,3 +361,18 @@ func TestExchangeRaces(t *testing.T) {
 		noStage(t, home)
 	})
 }
+
+// Where names that differ by case are one name, a file that was given the other
+// name is not lost when it is to have the first again.
+func TestRestoreCase(t *testing.T) {
+	disk := newSimDisk(simOptions{foldCase: true})
+	place := placeIn(simRoot)
+	disk.put(t, place.Dir+"/README", "edited", 0o644)
+	disk.put(t, place.Dir+"/notes", "as it was", 0o644)
+	tx, err := Begin(t.Context(), place, Options{FS: disk})
+	must(t, err, tx.Restore(&Generation{Files: []SavedFile{saved("NOTES", "as it was"), saved("Readme", "back")}}), tx.Commit())
+	want := map[string]string{"README": "-rw-r--r-- back", "notes": "-rw-r--r-- as it was"}
+	if diff := cmp.Diff(want, disk.tree(place.Dir)); diff != "" {
+		t.Error(diff)
+	}
+}

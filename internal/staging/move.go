@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // MoveDir gives a profile another name, with its history and what is kept of
@@ -18,6 +19,14 @@ import (
 // on with it.
 func MoveDir(ctx context.Context, from, to Place, opts Options) error {
 	d := opts.disk()
+	if from.State == to.State {
+		return fmt.Errorf("moving profile directory %s to itself: %w", from.Dir, fs.ErrExist)
+	}
+	if same, err := d.sameDir(from.Dir, to.Dir); err != nil {
+		return fmt.Errorf("moving profile directory %s to %s: %w", from.Dir, to.Dir, err)
+	} else if same && strings.EqualFold(filepath.Base(from.Dir), filepath.Base(to.Dir)) {
+		return d.moveCase(ctx, from, to, opts)
+	}
 	// Whoever takes two locks takes them in this order.
 	first, second := from, to
 	if to.State < from.State {
@@ -37,6 +46,41 @@ func MoveDir(ctx context.Context, from, to Place, opts Options) error {
 		return nil // the system takes the locks back in the end
 	}
 	return errors.Join(fmt.Errorf("moving profile directory %s to %s: %w", from.Dir, to.Dir, err), released)
+}
+
+// sameDir says whether two paths are one, as on a filesystem that ignores case.
+func (d disk) sameDir(a, b string) (bool, error) {
+	is, err := d.identityOf(a)
+	if err != nil || is == "" {
+		return false, err
+	}
+	other, err := d.identityOf(b)
+	return is == other, err
+}
+
+// moveCase moves a profile where its old name and the new one are the same to the
+// filesystem: there is one state, and one lock.
+func (d disk) moveCase(ctx context.Context, from, to Place, opts Options) error {
+	lock, err := d.lockPlace(ctx, from, opts)
+	if err != nil {
+		return err
+	}
+	resolved, err := from.resolved(d)
+	if err == nil {
+		_, err = d.recover(resolved)
+	}
+	if err == nil {
+		err = d.Rename(from.Dir, to.Dir)
+	}
+	if err == nil {
+		// By its old name the state is found as well.
+		_ = d.Rename(from.State, to.State)
+		err = d.SyncDir(filepath.Dir(to.Dir))
+	}
+	if err != nil {
+		err = fmt.Errorf("moving profile directory %s to %s: %w", from.Dir, to.Dir, err)
+	}
+	return errors.Join(err, lock.Release())
 }
 
 // A move is decided by one rename. Each of the two states has a journal, that can

@@ -165,3 +165,24 @@ func TestRemoveDir(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Where names that differ by case are one name, a profile can get the other.
+func TestMoveDirCase(t *testing.T) {
+	disk := newSimDisk(simOptions{foldCase: true})
+	from, to := placeIn(simRoot), placeIn(simRoot)
+	to.Dir, to.State = filepath.Join(filepath.Dir(to.Dir), "Web"), filepath.Join(filepath.Dir(to.State), "Web")
+	disk.put(t, from.Dir+"/package.json", "old", 0o644)
+	must(t, MoveDir(t.Context(), from, to, Options{FS: disk}))
+	tx, err := Begin(t.Context(), to, Options{FS: disk})
+	must(t, err, write("new")(tx), tx.Commit())
+	got := disk.tree(simRoot)
+	if got["profiles/Web/package.json"] != "-rw-r--r-- new" || tx.Saved() != 2 {
+		t.Errorf("saved as %d: %v", tx.Saved(), got)
+	}
+	if _, there := got["state/Web/"]; !there {
+		t.Error(got)
+	}
+	if err := MoveDir(t.Context(), to, to, Options{FS: disk}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("to itself: %v", err)
+	}
+}
