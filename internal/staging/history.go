@@ -90,6 +90,9 @@ func (h History) Load(id int) (*Generation, error) {
 		return nil, fmt.Errorf("reading generation %d: %w", id, err)
 	}
 	g, err := decodeGeneration(data)
+	if newer, ok := errors.AsType[*formatError](err); ok {
+		return nil, fault.Errorf(fault.Environment, "reading generation %d: %s was saved by another dsh: %w", id, h.path(id), newer)
+	}
 	if err != nil {
 		return nil, fault.Errorf(fault.Environment, "reading generation %d: %s is damaged: %w", id, h.path(id), err)
 	}
@@ -393,6 +396,13 @@ func decodeGeneration(data []byte) (*Generation, error) {
 	return g, nil
 }
 
+// formatError is a generation whose format this program does not know.
+type formatError struct{ format int }
+
+func (e *formatError) Error() string {
+	return fmt.Sprintf("its format is %d, and this one knows %d", e.format, headFormat)
+}
+
 func readHead(r *tar.Reader) (generationHead, error) {
 	var head generationHead
 	h, err := r.Next()
@@ -410,7 +420,7 @@ func readHead(r *tar.Reader) (generationHead, error) {
 		return head, fmt.Errorf("%s: %w", headName, err)
 	}
 	if head.Format != headFormat {
-		return head, fmt.Errorf("its format is %d, and this dsh knows %d", head.Format, headFormat)
+		return head, &formatError{head.Format}
 	}
 	return head, nil
 }

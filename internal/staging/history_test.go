@@ -267,8 +267,12 @@ func TestGenerationRefuses(t *testing.T) {
 				must(t, err)
 			}
 			must(t, w.Close(), z.Close())
-			if g, err := decodeGeneration(buf.Bytes()); err == nil {
+			g, err := decodeGeneration(buf.Bytes())
+			if err == nil {
 				t.Errorf("it is read as %v", g)
+			}
+			if _, newer := errors.AsType[*formatError](err); newer != (name == "a newer format") {
+				t.Errorf("the error is %v", err)
 			}
 		})
 	}
