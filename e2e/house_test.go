@@ -118,8 +118,8 @@ func TestWhoMayImportWhom(t *testing.T) {
 func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 	only := map[string][]string{
 		// Composition is a function of its arguments.
-		"os":                                {"!internal/compose", "!internal/launch", "!internal/npmrange"},
-		"net/http":                          {"internal/install", "internal/install/registry", "e2e/npmtest"},
+		"os":       {"!internal/compose", "!internal/launch", "!internal/npmrange"},
+		"net/http": {"internal/install", "internal/install/registry", "e2e/npmtest"},
 		// Layers, edits of them, and pnpm's own files.
 		"gopkg.in/yaml.v3":                  {"internal/compose", "internal/patchedit", "internal/install"},
 		"github.com/hashicorp/go-getter/v2": {"internal/install"},

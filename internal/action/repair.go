@@ -115,6 +115,8 @@ type repair struct {
 	manifest *profile.Manifest // as it will be
 	lock     *install.Lock     // as it is; nil where it cannot be read or is not there
 	from     *install.Lock     // whose versions count, where packages are laid out anew; nil is lock
+	other    *install.Foreign  // see foreign
+	looked   bool              // for other
 	read     map[string][]byte // small files as they were read; nil is one that is not there
 	write    map[string][]byte // small files as they will be
 	fresh    []string          // small files that will be what a fresh profile has

@@ -2,6 +2,7 @@ package action
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
+
+	"github.com/tailscale/hujson"
 
 	"dsh/internal/compose"
 	"dsh/internal/install"
@@ -172,6 +176,15 @@ func (r *repair) lookAtManifest() error {
 			return nil
 		}
 		d.Code, d.Problem = ManifestBroken, err.Error()
+		if fixed, how := asJSON(text); fixed != nil {
+			if m, err := profile.ParseManifest(file, fixed); err == nil {
+				r.manifest, r.write[mainFile] = m, m.Bytes()
+				d.Mend = how + ", and the broken one is kept as " + r.keep(mainFile)
+				r.add(d)
+				r.lookIntoManifest(fixed)
+				return nil
+			}
+		}
 	}
 	last, err := r.env.lastManifest(r.opts.Name)
 	if err != nil {
@@ -185,6 +198,32 @@ func (r *repair) lookAtManifest() error {
 	}
 	r.add(d)
 	return nil
+}
+
+// asJSON is a package.json as JSON that was written with what JSON does not have,
+// and in words what goes; nil where it is nothing of that kind.
+func asJSON(text []byte) (fixed []byte, how string) {
+	how = "comments and commas that JSON does not have go"
+	if text, big := bytes.CutPrefix(text, []byte{0xfe, 0xff}); big {
+		fixed, how = fromUTF16(text, binary.BigEndian), "it is written in UTF-8"
+	} else if text, little := bytes.CutPrefix(text, []byte{0xff, 0xfe}); little {
+		fixed, how = fromUTF16(text, binary.LittleEndian), "it is written in UTF-8"
+	} else {
+		fixed = bytes.TrimPrefix(bytes.Clone(text), []byte("\ufeff"))
+	}
+	fixed, err := hujson.Standardize(fixed)
+	if err != nil {
+		return nil, ""
+	}
+	return fixed, how
+}
+
+func fromUTF16(text []byte, order binary.ByteOrder) []byte {
+	units := make([]uint16, len(text)/2)
+	for i := range units {
+		units[i] = order.Uint16(text[2*i:])
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 // lookIntoManifest finds what is wrong with a package.json that can be read.

@@ -154,11 +154,16 @@ func (r *repair) lockWords() string {
 // foreign is another package manager's lockfile that can be taken over; nil
 // where there is none, or where dsh has one of its own.
 func (r *repair) foreign() *install.Foreign {
-	f, err := install.ReadForeign(r.dir, r.manifest)
-	if err != nil || len(f.Refused) > 0 || r.lock != nil || r.from != nil {
+	if r.lock != nil || r.from != nil {
 		return nil
 	}
-	return f
+	if !r.looked {
+		r.looked = true
+		if f, err := install.ReadForeign(r.dir, r.manifest); err == nil && len(f.Refused) == 0 {
+			r.other = f
+		}
+	}
+	return r.other
 }
 
 // lookAtForeign looks at a node_modules of pnpm or npm, which is as good as any
@@ -417,7 +422,7 @@ func (r *repair) lookAtBundle(name string) Damage {
 		switch {
 		case depends:
 			return Damage{} // it is a dependency that is not installed
-		case install.Maker(r.dir) != "" && err != nil:
+		case err != nil:
 			d.Code, d.Problem = BundleBroken, fmt.Sprintf("bundle %s cannot be read: %v", name, err)
 			d.ByHand = "set it aside: " + fault.ShellWords("dsh", "config", "disable", "--profile", r.opts.Name.String(), "--bundle", name)
 			return d
@@ -443,7 +448,7 @@ func (r *repair) lookAtBundle(name string) Damage {
 // lookAtRows finds rows of the user whose packages have gone, and host packages
 // that others brought. Both need a profile that composes.
 func (r *repair) lookAtRows(ctx context.Context) error {
-	if r.read[mainFile] == nil || r.write[mainFile] != nil && slices.ContainsFunc(r.damages, func(d Damage) bool { return d.Code == ManifestBroken }) {
+	if slices.ContainsFunc(r.damages, func(d Damage) bool { return d.Code == ManifestBroken || d.Code == ManifestMissing }) {
 		return nil // what is installed is not known before that is mended
 	}
 	p := &profile.Profile{Name: r.opts.Name, Dir: r.dir, Manifest: r.manifest}

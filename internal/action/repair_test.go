@@ -31,6 +31,22 @@ func TestRepeatedDependencies(t *testing.T) {
 	}
 }
 
+func TestAsJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\"a\": 1, // one\n}":                             "{\"a\": 1        \n}",
+		"\ufeff{\"a\": [1,],}":                             "{\"a\": [1 ] }",
+		"\xff\xfe{\x00\"\x00\xe4\x00\"\x00:\x001\x00}\x00": "{\"ä\":1}",
+		"\xfe\xff\x00{\x00}":                               "{}",
+		"{\"a\": ":                                         "",
+		"":                                                 "",
+	} {
+		got, how := asJSON([]byte(text))
+		if diff := cmp.Diff(want, string(got)); diff != "" || (how == "") != (want == "") {
+			t.Errorf("%q: %s%s", text, diff, how)
+		}
+	}
+}
+
 func TestWithoutEmptyList(t *testing.T) {
 	for text, want := range map[string]string{
 		"# c\n[]\n- id: a\n":     "# c\n- id: a\n",
