@@ -163,7 +163,7 @@ func changeLines(c *action.StateChange) []string {
 	known := len(lines) > 0
 	for _, f := range c.Files {
 		// What is said already needs no lines to be counted.
-		if known && (f.Path == "package.json" || f.Path == install.LockName) {
+		if known && !f.Unreadable && (f.Path == "package.json" || f.Path == install.LockName) {
 			continue
 		}
 		lines = append(lines, fileLine(f))
@@ -177,8 +177,8 @@ func dependencyLine(d action.DependencyChange) string {
 		return fmt.Sprintf("added %s %s", d.Name, shownVersion(d.After))
 	case d.After == nil:
 		return fmt.Sprintf("removed %s %s", d.Name, shownVersion(d.Before))
-	case shownVersion(d.Before) != shownVersion(d.After):
-		return fmt.Sprintf("%s %s → %s", d.Name, shownVersion(d.Before), shownVersion(d.After))
+	case d.Before.Version != "" && d.After.Version != "" && d.Before.Version != d.After.Version:
+		return fmt.Sprintf("%s %s → %s", d.Name, d.Before.Version, d.After.Version)
 	case d.Before.Spec != d.After.Spec:
 		return fmt.Sprintf("%s %s → %s in package.json", d.Name, d.Before.Spec, d.After.Spec)
 	default:
@@ -207,6 +207,9 @@ func fileLine(f action.FileChange) string {
 	}
 	if f.Removed > 0 {
 		line += fmt.Sprintf(" -%d", f.Removed)
+	}
+	if f.Unreadable {
+		line += ", which cannot be read"
 	}
 	return line
 }
@@ -267,7 +270,8 @@ func (p *profileRun) changesBack() (int, error) {
 	case err != nil && last == 0:
 		return 0, nil // a name
 	case err != nil || n < 1:
-		return 0, fault.Errorf(fault.Other, "profile rollback takes a number of changes from 1, and got %q", text)
+		return 0, fault.WithHint(fault.Errorf(fault.Other, "profile rollback takes a number of changes from 1, and got %q", text),
+			"the number comes last: dsh profile rollback [NAME] [N]")
 	case last == 0 && p.invocation.Implied && !p.cli.Bool("home"):
 		name, err := profile.ParseName(text)
 		if err == nil && action.Known(p.env, name) {
@@ -318,11 +322,20 @@ func printRollback(w io.Writer, done *action.RolledBack) {
 		if done.DryRun {
 			verb = "to be fetched"
 		}
-		fmt.Fprintf(w, "  %s: %s\n", verb, ui.Clean(strings.Join(done.Missing, ", ")))
+		fmt.Fprintf(w, "  %s: %s\n", verb, ui.Clean(someOf(done.Missing)))
 	}
 	if done.DryRun {
 		fmt.Fprintln(w, "nothing was changed")
 	}
+}
+
+// someOf is a list for people: all of a few, the first of many.
+func someOf(list []string) string {
+	const most = 5
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%d packages: %s, …", len(list), strings.Join(list[:most], ", "))
 }
 
 func (p *profileRun) pin() error {

@@ -118,6 +118,18 @@ func (s subject) now() (*staging.Generation, error) {
 	return staging.Snapshot(s.env.Home.Place(s.name))
 }
 
+// UnknownError is a profile that is not there and that nothing is remembered of.
+type UnknownError struct{ Name profile.Name }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("profile %q is not there, and has no history", e.Name)
+}
+
+// Hint is the list of what there is.
+func (e *UnknownError) Hint() string {
+	return "dsh profile list --removed shows the profiles, and those that can be brought back"
+}
+
 // past is what is there now and the generations, newest first.
 type past struct {
 	subject
@@ -143,7 +155,7 @@ func (s subject) look() (*past, error) {
 		return nil, fmt.Errorf("reading the history of %s: %w", s, err)
 	}
 	if p.now == nil && len(p.generations) == 0 {
-		return nil, &profile.MissingError{Name: s.name, Dir: s.dir()}
+		return nil, &UnknownError{s.name}
 	}
 	return p, nil
 }
@@ -247,7 +259,7 @@ func (s subject) pin(ctx context.Context, id int, pinned bool) (*Pinned, error) 
 	if !done.Changed {
 		return done, nil
 	}
-	return done, s.history().Pin(ctx, id, pinned)
+	return done, s.env.unwritable(s.history().Pin(ctx, id, pinned))
 }
 
 // byID is the generation with an id.
@@ -255,6 +267,11 @@ func (p *past) byID(id int) (*staging.Generation, error) {
 	for i := range p.generations {
 		if p.generations[i].ID == id {
 			return &p.generations[i], nil
+		}
+	}
+	if _, err := p.history().Load(id); err != nil {
+		if _, gone := errors.AsType[*staging.NoGenerationError](err); !gone {
+			return nil, err
 		}
 	}
 	err := fault.Errorf(fault.Other, "%s has no generation %d", p.subject, id)
@@ -290,6 +307,6 @@ func (p *past) back(changes int) (*staging.Generation, error) {
 // be had back.
 func Known(env Env, name profile.Name) bool {
 	_, err := profileSubject(env, name).look()
-	_, missing := errors.AsType[*profile.MissingError](err)
-	return !missing
+	_, unknown := errors.AsType[*UnknownError](err)
+	return !unknown
 }

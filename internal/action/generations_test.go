@@ -83,14 +83,15 @@ func TestCompareStates(t *testing.T) {
 			{"moved", &DependencyInfo{"1.0.0", "", profile.Dependencies}, &DependencyInfo{"1.0.0", "", profile.DevDependencies}},
 			{"right", nil, &DependencyInfo{"2.0.0", "", profile.Dependencies}},
 		},
-		Bundles:  BundleDiff{Added: []string{"right"}, Removed: []string{"a"}},
-		Packages: PackageCounts{Removed: 1},
+		Bundles: BundleDiff{Added: []string{"right"}, Removed: []string{"a"}},
+		// "right" is not locked, so nobody knows what comes with it.
+		Packages: PackageCounts{},
 		Files: []FileChange{
-			{"binary", "added", 0, 0},
-			{"cordis.patch.yml", "changed", 2, 1},
-			{"dsh-lock.yaml", "removed", 0, 7},
-			{"gone.txt", "removed", 0, 2},
-			{"package.json", "changed", 1, 1},
+			{"binary", "added", 0, 0, false},
+			{"cordis.patch.yml", "changed", 2, 1, false},
+			{"dsh-lock.yaml", "removed", 0, 7, false},
+			{"gone.txt", "removed", 0, 2, false},
+			{"package.json", "changed", 1, 1, false},
 		},
 	}
 	if diff := cmp.Diff(want, compareStates(before, after), cmp.AllowUnexported(DependencyInfo{})); diff != "" {
@@ -105,10 +106,25 @@ func TestCompareStates(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
+	if c := compareStates(before, stateOf(2, "package.json", "{}")); c.Packages != (PackageCounts{Removed: 1}) {
+		t.Errorf("without dependencies: %+v", c)
+	}
 	// What cannot be read differs as a file.
 	broken := compareStates(before, stateOf(2, "dsh-lock.yaml", "{", "package.json", "{"))
-	if len(broken.Files) != 4 || len(broken.Dependencies) != 2 {
+	unreadable := 0
+	for _, f := range broken.Files {
+		if f.Unreadable {
+			unreadable++
+		}
+	}
+	if len(broken.Files) != 4 || unreadable != 2 || len(broken.Dependencies)+len(broken.Bundles.Removed)+broken.Packages.Removed != 0 {
 		t.Errorf("broken files: %+v", broken)
+	}
+	// A lockfile that comes to dependencies which are there adds none of them.
+	manifest := []string{"package.json", `{"dependencies":{"left":"^1.0.0"}}`}
+	adopted := compareStates(stateOf(1, manifest...), stateOf(2, append([]string{"dsh-lock.yaml", lock}, manifest...)...))
+	if len(adopted.Dependencies) != 0 || adopted.Packages != (PackageCounts{}) || len(adopted.Files) != 1 {
+		t.Errorf("a lockfile alone: %+v", adopted)
 	}
 }
 

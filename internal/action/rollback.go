@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,16 +105,17 @@ func (p *past) report(target *staging.Generation) *RolledBack {
 func (env Env) foresee(opts RollbackOptions, done *RolledBack, g *staging.Generation) (err error) {
 	packages := store.Open(env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
-	if lock := contentOf(g).lock; lock != nil && (done.Changes.packagesDiffer() || done.Removed) {
+	was := contentOf(g)
+	if lock := was.lock; lock != nil && (done.Changes.packagesDiffer() || done.Removed) {
 		done.Missing = append(done.Missing, missingPackages(lock, packages)...)
 	}
 	if len(done.Missing) > 0 && opts.Offline {
 		done.Warnings = append(done.Warnings, "with --offline this fails: the store does not have all packages")
 	}
-	if done.Changes.Empty() || len(done.Missing) > 0 { // what is missing could not be composed
+	if done.Changes.Empty() || len(done.Missing) > 0 || !was.locked() { // what is missing could not be composed
 		return nil
 	}
-	done.Warnings = append(done.Warnings, env.doubts(opts.Name, g)...)
+	done.Warnings = append(done.Warnings, env.doubts(opts.Name, g, nil)...)
 	return nil
 }
 
@@ -184,10 +186,11 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 	if err := tx.Restore(target); err != nil {
 		return nil, err
 	}
-	if err := s.restorePackages(ctx, opts, tx, target, done); err != nil {
+	find, err := s.restorePackages(ctx, opts, tx, target, done)
+	if err != nil {
 		return nil, err
 	}
-	doubts := env.doubts(s.name, target)
+	doubts := env.doubts(s.name, target, find)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -196,7 +199,12 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 	}
 	done.Changed, done.Kept, done.Saved = true, kept, tx.Saved()
 	done.Warnings = append(done.Warnings, doubts...)
-	done.Warnings = append(done.Warnings, tx.Warnings()...)
+	for _, w := range tx.Warnings() {
+		// A generation that cannot be read is told of by both.
+		if !slices.ContainsFunc(done.Warnings, func(told string) bool { return strings.Contains(told, w) }) {
+			done.Warnings = append(done.Warnings, w)
+		}
+	}
 	done.Warnings = append(done.Warnings, s.tooLarge(target)...)
 	done.Warnings = append(done.Warnings, s.proof(target)...)
 	return done, nil
@@ -216,36 +224,38 @@ func (s subject) tooLarge(g *staging.Generation) (warnings []string) {
 
 // restorePackages puts into tx what node_modules of a generation was. Where the
 // packages of both states are the same, node_modules is left alone, whoever made
-// it.
-func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *staging.Tx, target *staging.Generation, done *RolledBack) error {
+// it. find is where packages are then, nil where they stay.
+func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *staging.Tx, target *staging.Generation, done *RolledBack) (find findPackage, err error) {
 	if !done.Changes.packagesDiffer() && !tx.Creating() {
-		return nil
+		return nil, nil
 	}
 	manifest, lock, err := s.wanted(target)
 	if err != nil {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("node_modules was left as it is: %v", err))
-		return nil
+		return nil, nil
 	}
 	if lock == nil && tx.Creating() && len(contentOf(target).dependencies()) > 0 {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("generation %d has no lockfile of dsh, so its packages are not laid out; this resolves them anew: dsh plugin --profile %s install",
 			target.ID, fault.ShellWord(s.name.String())))
-		return nil
+		return nil, nil
 	}
 	p := &profile.Profile{Name: s.name, Dir: s.dir(), Manifest: manifest}
 	opts = s.withSettings(opts, tx.Dir(), target, done)
-	return s.env.withJob(opts, tx, p, func(j *install.Job) error {
+	err = s.env.withJob(opts, tx, p, func(j *install.Job) error {
 		if lock != nil {
 			done.Missing = append(done.Missing, missingPackages(lock, j.Store)...)
 		}
 		result, err := j.Restore(ctx, manifest, lock)
 		if err != nil {
-			return fmt.Errorf("restoring the packages of generation %d: %w", target.ID, err)
+			return fmt.Errorf("restoring the packages of generation %d, nothing was changed: %w", target.ID, err)
 		}
 		done.Packages = PackageCounts{result.Tree.Added, result.Tree.Removed, result.Tree.Changed}
 		done.Replaced = result.Tree.Replaced
 		done.Warnings = append(done.Warnings, result.Warnings...)
+		find = stagedPackages(s.dir(), result)
 		return nil
 	})
+	return find, err
 }
 
 // withSettings makes opts read the .npmrc of a generation and not the one that is
@@ -312,10 +322,10 @@ func (s subject) proof(target *staging.Generation) []string {
 	return []string{fmt.Sprintf("not as generation %d has it, because it was edited meanwhile or could not be written so: %s", target.ID, strings.Join(wrong, ", "))}
 }
 
-// doubts is what is wrong with the layers of a generation. It stops nothing: the
-// state was there once.
-func (env Env) doubts(name profile.Name, g *staging.Generation) []string {
-	c, err := composeGeneration(env, name, g)
+// doubts is what is wrong with the layers of a generation whose packages find
+// finds, see composeState. It stops nothing: the state was there once.
+func (env Env) doubts(name profile.Name, g *staging.Generation, find findPackage) []string {
+	c, err := composeState(env, name, g, find)
 	if err != nil {
 		return []string{fmt.Sprintf("generation %d does not compose: %v", g.ID, err)}
 	}
@@ -329,9 +339,16 @@ func (env Env) doubts(name profile.Name, g *staging.Generation) []string {
 }
 
 // composeGeneration composes a generation of a profile without writing anything.
-// Packages are found in the store by the lockfile of then; the home's layer is
-// the one that is there now, and a project's is left out.
-func composeGeneration(env Env, name profile.Name, g *staging.Generation) (_ *Composed, err error) {
+// Packages are found in the store by the lockfile of then, and where there was none
+// in node_modules as it is; the home's layer is the one that is there now, and a
+// project's is left out.
+func composeGeneration(env Env, name profile.Name, g *staging.Generation) (*Composed, error) {
+	return composeState(env, name, g, nil)
+}
+
+// composeState is composeGeneration with packages that find finds; nil is as
+// there.
+func composeState(env Env, name profile.Name, g *staging.Generation, find findPackage) (_ *Composed, err error) {
 	dir := env.Home.ProfileDir(name)
 	text, ok := g.File("package.json")
 	if !ok {
@@ -343,10 +360,13 @@ func composeGeneration(env Env, name profile.Name, g *staging.Generation) (_ *Co
 	}
 	packages := store.Open(env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
+	if lock := contentOf(g).lock; find == nil && lock != nil {
+		find = storedPackages(dir, lock, packages)
+	}
 	c := &Composed{Profile: &profile.Profile{Name: name, Dir: dir, Manifest: m}, Rules: pathRules(env.Installation)}
 	err = c.open(stack.Options{
 		Home: env.Home, Profile: c.Profile, Installation: env.Installation, UserHome: env.userHome(), Lenient: true,
-		Find: storedPackages(dir, contentOf(g).lock, packages),
+		Find: find,
 		ReadFile: func(path string) ([]byte, error) {
 			rel, err := filepath.Rel(dir, path)
 			if err != nil {
@@ -377,10 +397,7 @@ func composeGeneration(env Env, name profile.Name, g *staging.Generation) (_ *Co
 // when the profile is laid out.
 func storedPackages(dir string, lock *install.Lock, packages *store.Store) findPackage {
 	return func(name string) (installation.Package, bool, error) {
-		var n install.Located
-		if lock != nil {
-			n = lock.Nodes["node_modules/"+name]
-		}
+		n := lock.Nodes["node_modules/"+name]
 		if n.Package == nil {
 			return installation.Find(filepath.Dir(dir), name)
 		}

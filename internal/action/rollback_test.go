@@ -165,7 +165,7 @@ func TestRollbackWritesNothingWhereNothingDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Rollback(context.Background(), env, RollbackOptions{PluginOptions: PluginOptions{Name: missing}, Back: 1})
-	if _, ok := errors.AsType[*profile.MissingError](err); !ok {
+	if _, ok := errors.AsType[*UnknownError](err); !ok {
 		t.Errorf("a profile that never was: %v", err)
 	}
 	for _, dir := range []string{env.Home.StateDir(missing), env.Home.ProfileDir(missing)} {

@@ -52,6 +52,9 @@ type FileChange struct {
 	// only its permissions differ.
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
+	// Unreadable says that the file, as it is in the later state, is a manifest
+	// or lockfile that cannot be read.
+	Unreadable bool `json:"unreadable"`
 }
 
 // What differs about a file.
@@ -79,11 +82,21 @@ func compareStates(before, after *staging.Generation) *StateChange {
 		after = &staging.Generation{}
 	}
 	c := &StateChange{Dependencies: []DependencyChange{}, Bundles: BundleDiff{Added: []string{}, Removed: []string{}}, Files: []FileChange{}}
-	c.files(before, after)
 	a, b := contentOf(before), contentOf(after)
-	c.Dependencies = append(c.Dependencies, diffDependencies(a.dependencies(), b.dependencies())...)
-	c.Bundles = diffBundles(a.bundles(), b.bundles())
-	c.Packages = diffPackages(a.lock, b.lock)
+	c.files(before, after)
+	for i := range c.Files {
+		f := &c.Files[i]
+		f.Unreadable = f.Path == "package.json" && b.broken || f.Path == install.LockName && b.lockBroken
+	}
+	// What one of the states does not say, because a file is broken, is no
+	// difference that could be told.
+	if !a.broken && !b.broken {
+		c.Dependencies = append(c.Dependencies, diffDependencies(a.dependencies(), b.dependencies())...)
+		c.Bundles = diffBundles(a.bundles(), b.bundles())
+	}
+	if a.locked() && b.locked() {
+		c.Packages = diffPackages(a.lock, b.lock)
+	}
 	return c
 }
 
@@ -91,23 +104,35 @@ func compareStates(before, after *staging.Generation) *StateChange {
 // not there or cannot be read.
 type content struct {
 	manifest *profile.Manifest
+	broken   bool // the manifest is there and cannot be read
 	lock     *install.Lock
+	// lockBroken is what broken is, of the lockfile.
+	lockBroken bool
 }
 
 func contentOf(g *staging.Generation) content {
 	var c content
 	if text, ok := g.File("package.json"); ok {
-		// What cannot be read is told of as a file.
-		if m, err := profile.ParseManifest("package.json", text); err == nil {
+		m, err := profile.ParseManifest("package.json", text)
+		if err == nil {
 			c.manifest = m
 		}
+		c.broken = err != nil
 	}
 	if text, ok := g.File(install.LockName); ok {
-		if lock, err := install.ParseLock(install.LockName, text); err == nil {
+		lock, err := install.ParseLock(install.LockName, text)
+		if err == nil {
 			c.lock = lock
 		}
+		c.lockBroken = err != nil
 	}
 	return c
+}
+
+// locked says that it is known which packages the state has: by its lockfile, or
+// because it depends on none.
+func (c content) locked() bool {
+	return c.lock != nil || !c.broken && len(c.dependencies()) == 0
 }
 
 func (c content) bundles() []string {
@@ -144,11 +169,18 @@ func diffDependencies(a, b map[string]*DependencyInfo) []DependencyChange {
 	var changes []DependencyChange
 	for _, name := range namesOf(a, b) {
 		x, y := a[name], b[name]
-		if x == nil || y == nil || *x != *y {
+		if x == nil || y == nil || x.differs(y) {
 			changes = append(changes, DependencyChange{name, x, y})
 		}
 	}
 	return changes
+}
+
+// differs says that the entries in package.json differ, or the versions where both
+// are known.
+func (d *DependencyInfo) differs(other *DependencyInfo) bool {
+	return d.Spec != other.Spec || d.section != other.section ||
+		d.Version != "" && other.Version != "" && d.Version != other.Version
 }
 
 // diffPackages counts the packages that come, go and change between two
