@@ -113,12 +113,12 @@ func (p *profileRun) importProfile() error {
 	}
 	if p.cli.Bool("dry-run") {
 		return p.ui.Result(a.Plan, func(w io.Writer) {
-			printPlan(w, &a.Plan)
+			printPlan(w, &a.Plan, true)
 			fmt.Fprintf(w, "this would become profile %s; nothing was made\n", name)
 		})
 	}
 	var plan strings.Builder
-	printPlan(&plan, &a.Plan)
+	printPlan(&plan, &a.Plan, false)
 	for line := range strings.Lines(plan.String()) {
 		p.ui.Say("%s", strings.TrimSuffix(line, "\n"))
 	}
@@ -137,7 +137,8 @@ func (p *profileRun) importProfile() error {
 }
 
 // printPlan says what is in an archive, in words that its sender cannot choose.
-func printPlan(w io.Writer, plan *action.Plan) {
+// Packages that others need are only counted, unless all are to be shown.
+func printPlan(w io.Writer, plan *action.Plan, all bool) {
 	line := func(format string, args ...any) {
 		fmt.Fprintln(w, ui.Clean(fmt.Sprintf(format, args...)))
 	}
@@ -145,15 +146,30 @@ func printPlan(w io.Writer, plan *action.Plan) {
 	for i, bundle := range plan.Bundles {
 		line("  layer %d: %s", i+1, oneLine(bundle))
 	}
+	carried, needed := 0, 0
 	for _, pkg := range plan.Packages {
 		from := "from " + pkg.From
-		if pkg.From == "registry" {
+		switch {
+		case pkg.Carried:
+			carried++
+			from = "in the file"
+		case pkg.From == "registry":
 			from = "from its registry"
 		}
-		if pkg.Carried {
-			from = "in the file"
+		if !pkg.Direct && !all {
+			needed++
+			continue
 		}
 		line("  package %s %s, %s", oneLine(pkg.Name), oneLine(pkg.Version), oneLine(from))
+	}
+	if needed > 0 {
+		line("  and %s that these need", counted(needed, "package"))
+		switch n := len(plan.Packages); carried {
+		case n:
+			line("  all %d are in the file", n)
+		default:
+			line("  %d of all %d are in the file", carried, n)
+		}
 	}
 	for _, row := range plan.Rows {
 		line("  its own layer runs %s as row %s", oneLine(row.Plugin), oneLine(row.ID))

@@ -77,13 +77,13 @@ func Export(ctx context.Context, env Env, opts ExportOptions) (done *Exported, e
 	if err != nil {
 		return nil, err
 	}
-	packages := store.Open(env.Home.StoreDir())
-	defer func() { err = errors.Join(err, packages.Close()) }()
 	x := &exporter{
-		env: env, opts: opts, dir: env.Home.ProfileDir(opts.Name), packages: packages,
+		env: env, opts: opts, dir: env.Home.ProfileDir(opts.Name), store: store.Open(env.Home.StoreDir()),
 		files: map[string]archive.Content{}, inSource: map[string]bool{},
 		done: &Exported{Profile: opts.Name.String(), File: target, Sources: []archive.Source{}, LeftOut: []archive.LeftOut{}, Warnings: warnings},
 	}
+	x.scratch = sync.OnceValues(x.makeScratch)
+	defer func() { err = errors.Join(err, x.close()) }()
 	if err := x.gather(ctx, now); err != nil {
 		return nil, err
 	}
@@ -153,14 +153,48 @@ func writeArchive(file string, force bool, fill func(io.Writer) error) (err erro
 type exporter struct {
 	env      Env
 	opts     ExportOptions
-	dir      string // the profile's
-	packages *store.Store
+	dir      string       // the profile's
+	store    *store.Store // the home's, of which only is read
+	scratch  func() (scratch, error)
+	closers  []func() error
 	manifest *profile.Manifest // of the archive, as far as it is known
 	lock     *install.Lock     // of the archive; nil where the profile has none
 	files    map[string]archive.Content
 	archives []archive.Content // of packages
 	inSource map[string]bool   // files of sources that are there by wish
 	done     *Exported
+}
+
+// scratch is a place for what is made on the way, and a store in it.
+type scratch struct {
+	dir      string
+	packages *store.Store
+}
+
+// makeScratch makes it in the home's store, or where that cannot be written
+// among the system's temporary files: to save a profile may be all that is left
+// to do.
+func (x *exporter) makeScratch() (scratch, error) {
+	dir, err := x.store.TempDir()
+	if err != nil {
+		var remove func() error
+		if dir, remove, err = staging.TempDir(os.TempDir()); err != nil {
+			return scratch{}, err
+		}
+		x.closers = append(x.closers, remove)
+	}
+	packages := store.Open(filepath.Join(dir, "store"))
+	x.closers = append(x.closers, packages.Close)
+	return scratch{dir, packages}, nil
+}
+
+// close takes away what was made on the way, the last first.
+func (x *exporter) close() error {
+	var err error
+	for _, done := range slices.Backward(x.closers) {
+		err = errors.Join(err, done())
+	}
+	return errors.Join(err, x.store.Close())
 }
 
 func (x *exporter) warn(format string, args ...any) {
@@ -261,22 +295,22 @@ func (x *exporter) addPackages(ctx context.Context) error {
 	if x.lock == nil {
 		return nil
 	}
-	config, err := registryConfig(x.env, PluginOptions{}, x.dir)
-	if err != nil {
-		return err
-	}
-	client, err := registry.New(config, registry.Options{})
+	client, err := x.client()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	s, err := x.scratch()
+	if err != nil {
+		return err
+	}
 	wanted, optional := x.originals()
 	var mu sync.Mutex
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for _, pkg := range wanted {
 		group.Go(func() error {
-			file, err := install.Original(groupCtx, client, x.packages, pkg)
+			file, err := install.Original(groupCtx, client, s.packages, pkg)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -297,6 +331,15 @@ func (x *exporter) addPackages(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
+}
+
+// client asks the registries that the profile has its packages from.
+func (x *exporter) client() (*registry.Client, error) {
+	config, err := registryConfig(x.env, PluginOptions{}, x.dir)
+	if err != nil {
+		return nil, err
+	}
+	return registry.New(config, registry.Options{})
 }
 
 // originals is the packages that registries and addresses have, each once, and

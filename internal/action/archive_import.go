@@ -54,6 +54,7 @@ type PlanPackage struct {
 	Version string `json:"version"`
 	From    string `json:"from"`    // registry, archive, or the host of an address
 	Carried bool   `json:"carried"` // its content is in the archive
+	Direct  bool   `json:"direct"`  // the profile itself depends on it
 }
 
 // Archive is a profile's archive that has been read and found sound.
@@ -97,7 +98,11 @@ func OpenArchive(ctx context.Context, env Env, source string, opts ImportOptions
 		err = a.check(opts)
 	}
 	if err != nil {
-		return a, fmt.Errorf("%s: %w", a.shown, err)
+		err = fmt.Errorf("%s: %w", a.shown, err)
+		if errors.Is(err, archive.ErrOther) {
+			err = fault.WithHint(err, "dsh profile export NAME writes one, on the machine that has the profile")
+		}
+		return a, err
 	}
 	return a, a.plan()
 }
@@ -290,9 +295,11 @@ func (a *Archive) plan() error {
 			if _, first := a.lock.Nodes[n.Origin.Place]; first {
 				continue
 			}
+			name := strings.TrimPrefix(at[strings.LastIndex(at, "node_modules/"):], "node_modules/")
+			_, _, depends := a.manifest.Dependency(name)
 			p.Packages = append(p.Packages, PlanPackage{
-				Name: strings.TrimPrefix(at[strings.LastIndex(at, "node_modules/"):], "node_modules/"), Version: n.Version,
-				From: fromWhere(n.Origin), Carried: local(n.Origin.Kind) || a.carries(n.Integrity),
+				Name: name, Version: n.Version, From: fromWhere(n.Origin), Carried: local(n.Origin.Kind) || a.carries(n.Integrity),
+				Direct: depends && at == "node_modules/"+name,
 			})
 		}
 		slices.SortFunc(p.Packages, func(a, b PlanPackage) int {

@@ -90,7 +90,7 @@ func (x *exporter) staysInside(ctx context.Context, spec install.Spec) (bool, er
 			x.warn("%s links to the folder %s of the profile, whose own node_modules do not travel", spec.Name, at)
 		}
 	default:
-		entry, err := x.packages.AddFolder(ctx, spec.Place)
+		entry, err := x.copied(ctx, spec.Place)
 		if err != nil || entry.Integrity != node.Integrity {
 			return false, nil
 		}
@@ -174,14 +174,14 @@ func (x *exporter) packed(ctx context.Context, spec install.Spec, node install.L
 	if spec.Kind == install.Archive && install.CheckArchive(spec.Place, node.Integrity) == nil {
 		return os.ReadFile(spec.Place)
 	}
-	entry, stored := x.packages.Get(node.Integrity)
+	entry, stored := x.store.Get(node.Integrity)
 	if !stored || !entry.Intact() {
 		if spec.Kind == install.Archive {
 			return nil, fault.WithHint(fault.Errorf(fault.Package, "%s is not what was installed from it, and the store does not have that any more", spec.Place),
 				"dsh plugin --profile %s update %s", fault.ShellWord(x.opts.Name.String()), fault.ShellWord(spec.Name))
 		}
 		var err error
-		if entry, err = x.packages.AddFolder(ctx, spec.Place); err != nil {
+		if entry, err = x.copied(ctx, spec.Place); err != nil {
 			return nil, err
 		}
 	}
@@ -190,6 +190,15 @@ func (x *exporter) packed(ctx context.Context, spec install.Spec, node install.L
 			"dsh plugin --profile %s update %s", fault.ShellWord(x.opts.Name.String()), fault.ShellWord(spec.Name))
 	}
 	return x.pack(spec.Name, entry)
+}
+
+// copied is the content of a folder as it is now.
+func (x *exporter) copied(ctx context.Context, dir string) (store.Entry, error) {
+	s, err := x.scratch()
+	if err != nil {
+		return store.Entry{}, err
+	}
+	return s.packages.AddFolder(ctx, dir)
 }
 
 // pack makes the archive of a package's content as npm would, the same for the
@@ -231,54 +240,37 @@ func packFile(tw *tar.Writer, file string, f store.File) error {
 	return err
 }
 
-// resolve makes the lockfile of the archive complete, by installing its profile
-// in a temporary place.
-func (x *exporter) resolve(ctx context.Context) (err error) {
-	scratch, err := x.packages.TempDir()
+// resolve makes the lockfile of the archive complete: what linked folders need
+// is picked now.
+func (x *exporter) resolve(ctx context.Context) error {
+	client, err := x.client()
 	if err != nil {
 		return err
 	}
-	place := staging.Place{Dir: filepath.Join(scratch, "profile"), State: filepath.Join(scratch, "state")}
-	files := map[string][]byte{manifestName: x.manifest.Bytes(), install.LockName: x.lock.Bytes()}
-	for name, content := range x.files {
-		if name != manifestName && name != install.LockName {
-			if files[name], err = inMemory(content); err != nil {
-				return err
-			}
+	defer client.Close()
+	s, err := x.scratch()
+	if err != nil {
+		return err
+	}
+	files := filepath.Join(s.dir, "profile")
+	for _, source := range x.done.Sources {
+		data, err := inMemory(x.files[source.Path])
+		if err != nil {
+			return err
+		}
+		if err := writeSaved(files, []staging.SavedFile{{Path: source.Path, Mode: 0o644, Data: data}}); err != nil {
+			return err
 		}
 	}
-	// Who exports may log in at registries; who receives logs in on their own.
-	if text, err := os.ReadFile(filepath.Join(x.dir, npmrcName)); err == nil {
-		files[npmrcName] = text
+	job := &install.Job{
+		Profile: x.opts.Name.String(), Dir: x.dir, Files: files, Store: s.packages, Registry: client, Events: x.opts.Events,
 	}
-	var saved []staging.SavedFile
-	for name, data := range files {
-		saved = append(saved, staging.SavedFile{Path: name, Mode: 0o644, Data: data})
-	}
-	if err := writeSaved(place.Dir, saved); err != nil {
-		return err
-	}
-	tx, err := staging.Begin(ctx, place, staging.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	p := &profile.Profile{Name: x.opts.Name, Dir: place.Dir, Manifest: x.manifest}
-	err = x.env.withJob(PluginOptions{Force: true, Events: x.opts.Events}, tx, p, func(j *install.Job) error {
-		_, err := j.Install(ctx, install.InstallOptions{})
-		return err
-	})
+	lock, err := job.Resolve(ctx, x.manifest, x.lock)
 	if err != nil {
 		return fmt.Errorf("find out what the linked folders need: %w", err)
 	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	text, err := os.ReadFile(filepath.Join(place.Dir, install.LockName))
-	if err == nil {
-		x.lock, err = install.ParseLock(install.LockName, text)
-	}
-	return err
+	x.lock = lock
+	return nil
 }
 
 func inMemory(c archive.Content) ([]byte, error) {

@@ -48,12 +48,15 @@ func Read(r io.Reader, visit func(*Header, Member, io.Reader) error) (*Header, e
 	return h, nil
 }
 
-// notOurs is the error for what is no archive of a profile at all.
+// ErrOther is what [Read] answers when a file is no archive of a profile at all.
+var ErrOther = fault.Errorf(fault.Package, "it is no archive of a profile")
+
+// notOurs is the error for a file that begins like no archive of a profile.
 func notOurs(err error) error {
 	if _, classed := errors.AsType[fault.Classed](err); classed {
 		return err
 	}
-	return fault.Errorf(fault.Package, "it is no archive of a profile")
+	return ErrOther
 }
 
 // broken is the error for an archive that cannot be read to its end.

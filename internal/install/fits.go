@@ -1,6 +1,8 @@
 package install
 
 import (
+	"context"
+
 	"dsh/internal/fault"
 	"dsh/internal/profile"
 )
@@ -61,4 +63,22 @@ func (l *Lock) fits(w Wish, dir string) error {
 		return fault.Errorf(fault.Package, "package.json asks for %s %s, and %s holds %s for it", w.Name, anyVersion(w.Wanted), LockName, n.describe())
 	}
 	return nil
+}
+
+// Resolve is the lockfile of a manifest, in the versions of lock where those
+// fit. Nothing is laid out, and the profile need not be there: local archives are
+// read below Files.
+func (j *Job) Resolve(ctx context.Context, manifest *profile.Manifest, lock *Lock) (*Lock, error) {
+	if err := j.locate(); err != nil {
+		return nil, err
+	}
+	j.manifest, j.locked = manifest, lock
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	wishes := j.wishes()
+	root, err := j.resolve(ctx, find, wishes, change{})
+	if err != nil {
+		return nil, err
+	}
+	return lockOf(root, wishes), nil
 }
