@@ -25,6 +25,17 @@ func (u user) copied(t testing.TB) user {
 	return user{home, u.registry}
 }
 
+// verb is the words of a command that say what it does.
+func verb(args []string) string {
+	switch args[0] {
+	case "plugin":
+		return "plugin " + args[3]
+	case "demo":
+		return args[1]
+	}
+	return args[0] + " " + args[1]
+}
+
 // number is an environment variable, or what it is without.
 func number(t testing.TB, name string, otherwise int) int {
 	t.Helper()
@@ -71,7 +82,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 	const longest = time.Minute
 	start := time.Now()
-	outcomes := map[string]int{}
+	outcomes, tried := map[string]int{}, map[string]int{}
 	for done := 0; done < rounds && (time.Since(start) < longest || rounds > 40); {
 		args := changes[r.IntN(len(changes))]()
 		what := strings.Join(args, " ")
@@ -92,6 +103,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			continue
 		}
 		done++
+		tried[verb(args)]++
 
 		cmd := u.dsh(args...)
 		if err := cmd.Start(); err != nil {
@@ -131,7 +143,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("%v", outcomes)
+	t.Logf("%v of %v", outcomes, tried)
 	if outcomes["old"]+outcomes["new"]+outcomes["not killed in time"] == 0 {
 		t.Error("nothing was tried")
 	}
