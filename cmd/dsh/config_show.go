@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/text/width"
 
 	"dsh/internal/action"
 	"dsh/internal/compose"
@@ -98,15 +99,40 @@ func layerTitle(l action.LayerInfo) string {
 
 // table prints lines of cells, the cells of a column below each other.
 func table(w io.Writer, lines [][]string) {
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var widths []int
 	for _, cells := range lines {
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
+		for i, cell := range cells[:max(len(cells)-1, 0)] { // nothing stands behind the last one
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], columns(cell))
+		}
 	}
-	t.Flush()
-	for line := range strings.Lines(b.String()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	for _, cells := range lines {
+		var b strings.Builder
+		for i, cell := range cells {
+			b.WriteString(cell)
+			if i < len(cells)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+2))
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 	}
+}
+
+// columns is how wide a terminal shows a text.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		switch kind := width.LookupRune(r).Kind(); {
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 func printRows(w io.Writer, list *action.RowList) {

@@ -36,6 +36,10 @@ func (r *runner) chosen() (string, error) {
 	dir := home.ProfileDir(name)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		err := fault.Errorf(fault.Other, "profile %q, which %s names, does not exist", name, home.ChosenPath())
+		if home.Kept(name) {
+			return "", fault.WithHint(err, "dsh profile undelete %s brings it back; another is chosen with dsh profile use NAME, none with dsh profile use --unset",
+				fault.ShellWord(name.String()))
+		}
 		return "", fault.WithHint(err, "choose another with dsh profile use NAME, or none with dsh profile use --unset")
 	} else if err != nil {
 		return "", fmt.Errorf("looking for the profile that %s names: %w", home.ChosenPath(), err)
@@ -123,18 +127,31 @@ func (p *profileRun) list() error {
 	if err := p.done(); err != nil {
 		return err
 	}
-	current := ""
-	if p.invocation.Problem == nil {
-		current = p.invocation.Profile
-	} else {
+	if p.invocation.Problem != nil {
 		p.ui.Warn(p.invocation.Problem.Error() + "; " + fault.Hint(p.invocation.Problem))
 	}
-	list, err := action.ListProfiles(p.env, current, p.cli.Bool("removed"))
+	list, err := action.ListProfiles(p.env, p.current(), p.cli.Bool("removed"))
 	if err != nil {
 		return err
 	}
 	p.warn(list.Warnings)
 	return p.ui.Result(list, func(w io.Writer) { p.printList(w, list) })
+}
+
+// current is the profile that counts where none is named, "" where that cannot
+// be told. A command line that names one does not say.
+func (p *profileRun) current() string {
+	if p.invocation.Implied {
+		return p.invocation.Profile
+	}
+	if name := p.env.Getenv("DSH_PROFILE"); strings.TrimSpace(name) != "" {
+		return name
+	}
+	name, err := p.chosen()
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(name, launch.DefaultProfile)
 }
 
 func (p *profileRun) printList(w io.Writer, list *action.ProfileList) {
@@ -169,9 +186,13 @@ func (p *profileRun) printList(w io.Writer, list *action.ProfileList) {
 		fmt.Fprintln(w, line)
 		n++
 	}
+	if list.Removed > 0 && !p.cli.Bool("removed") {
+		fmt.Fprintf(w, "\n%d more can be brought back: dsh profile list --removed\n", list.Removed)
+	}
 	for _, info := range list.Profiles {
 		if info.Problem != "" {
 			fmt.Fprintf(w, "\n%s: %s\n", p.ui.Red(ui.Clean(info.Name)), ui.Clean(info.Problem))
+			fmt.Fprintf(w, "  hint: dsh profile repair %s\n", fault.ShellWord(info.Name))
 		}
 	}
 }
@@ -181,7 +202,7 @@ func (p *profileRun) show() error {
 	if err != nil {
 		return err
 	}
-	d, err := action.ShowProfile(p.ctx, p.env, name)
+	d, err := action.ShowProfile(p.ctx, p.env, name, p.current())
 	if err != nil {
 		return err
 	}
@@ -190,7 +211,11 @@ func (p *profileRun) show() error {
 }
 
 func (p *profileRun) printDetails(w io.Writer, d *action.ProfileDetails) {
-	fmt.Fprintf(w, "%s: %s\n", p.ui.Bold("profile "+ui.Clean(d.Name)), d.State)
+	used := ""
+	if d.Default {
+		used = ", and the one for commands that name none"
+	}
+	fmt.Fprintf(w, "%s: %s%s\n", p.ui.Bold("profile "+ui.Clean(d.Name)), d.State, used)
 	if d.Problem != "" {
 		fmt.Fprintf(w, "  %s\n", ui.Clean(d.Problem))
 	}
@@ -203,7 +228,7 @@ func (p *profileRun) printDetails(w io.Writer, d *action.ProfileDetails) {
 		[]string{"  lockfile", cmp.Or(ui.Clean(d.Lockfile), "none")},
 		[]string{"  node_modules", madeModules(d.NodeModules)},
 		[]string{"  history", historyLine(d)},
-		[]string{"  on the disk", diskLine(d.Disk)})
+		[]string{"  on the disk", diskLine(d)})
 	for _, dir := range d.Kept {
 		lines = append(lines, []string{"  kept", ui.Clean(dir)})
 	}
@@ -252,9 +277,13 @@ func historyLine(d *action.ProfileDetails) string {
 	return fmt.Sprintf("%s, the newest is %d of %s", counted(d.Generations, "saved state"), d.Newest, localTime(*d.Changed))
 }
 
-func diskLine(d action.DiskUse) string {
-	return fmt.Sprintf("%s, node_modules %s (most of it shared with the store), history and kept directories %s",
-		ui.Bytes(d.Files), ui.Bytes(d.NodeModules), ui.Bytes(d.State))
+func diskLine(d *action.ProfileDetails) string {
+	shared := ""
+	if d.NodeModules == "dsh" {
+		shared = " (most of it shared with the store)"
+	}
+	return fmt.Sprintf("%s, node_modules %s%s, history and kept directories %s",
+		ui.Bytes(d.Disk.Files), ui.Bytes(d.Disk.NodeModules), shared, ui.Bytes(d.Disk.State))
 }
 
 func (p *profileRun) path() error {

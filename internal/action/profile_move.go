@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ func RenameProfile(ctx context.Context, env Env, opts PluginOptions, from profil
 	}
 	to, err := env.newName(opts.Name.String(), from)
 	if err != nil {
-		return nil, err
+		// Who lost a race has no profile of the old name any more.
+		return nil, cmp.Or(env.there(from), err)
 	}
 	if to == from {
 		return nil, fault.Errorf(fault.Other, "profile %s has that name already", from)
@@ -49,6 +51,9 @@ func RenameProfile(ctx context.Context, env Env, opts PluginOptions, from profil
 	err = staging.MoveDir(ctx, env.Home.Place(from), env.Home.Place(to), env.options())
 	if errors.Is(err, fs.ErrExist) {
 		return nil, existing(&profile.TakenError{Name: to, By: to})
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cmp.Or(env.there(from), err)
 	}
 	if err != nil {
 		return nil, env.unwritable(err)
@@ -91,7 +96,7 @@ func (env Env) there(name profile.Name) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		err := fault.Errorf(fault.Other, "profile %q does not exist", name)
 		word := fault.ShellWord(name.String())
-		if len(keptDirs(env.Home.StateDir(name))) > 0 || env.lastChange(name) != nil {
+		if env.Home.Kept(name) {
 			return fault.WithHint(err, "dsh profile undelete %s brings it back", word)
 		}
 		if _, shipped := profile.LookupTemplate(name.String()); shipped == nil {

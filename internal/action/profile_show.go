@@ -62,8 +62,9 @@ type DiskUse struct {
 }
 
 // ShowProfile says all there is to say about a profile. One that cannot be read
-// is shown as far as it can be.
-func ShowProfile(ctx context.Context, env Env, name profile.Name) (*ProfileDetails, error) {
+// is shown as far as it can be. current is the profile that counts where none is
+// named.
+func ShowProfile(ctx context.Context, env Env, name profile.Name, current string) (*ProfileDetails, error) {
 	if err := env.there(name); err != nil {
 		return nil, err
 	}
@@ -71,6 +72,7 @@ func ShowProfile(ctx context.Context, env Env, name profile.Name) (*ProfileDetai
 	if err != nil {
 		return nil, err
 	}
+	d.Default = d.Name == current
 	d.Warnings = append(warnings, d.Warnings...)
 	return d, nil
 }

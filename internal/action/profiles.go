@@ -28,7 +28,9 @@ type ProfileList struct {
 	// Chosen is the profile that the user chose as default, "" for none.
 	Chosen   string        `json:"chosen"`
 	Profiles []ProfileInfo `json:"profiles"`
-	Warnings []string      `json:"-"`
+	// Removed is how many profiles can be brought back.
+	Removed  int      `json:"removed"`
+	Warnings []string `json:"-"`
 }
 
 // ProfileInfo is one profile in a list.
@@ -79,11 +81,11 @@ func ListProfiles(env Env, current string, removed bool) (*ProfileList, error) {
 			Name: text, Dir: env.Home.ProfileDir(name), State: ProfileNotMade, Bundles: len(tmpl.Bundles()),
 		})
 	}
-	if removed {
-		gone, err := env.removedProfiles(names)
-		if err != nil {
-			return nil, err
-		}
+	gone, err := env.removedProfiles(names)
+	if err != nil {
+		return nil, err
+	}
+	if list.Removed = len(gone); removed {
 		list.Profiles = append(list.Profiles, gone...)
 	}
 	for i := range list.Profiles {
@@ -127,14 +129,11 @@ func (env Env) removedProfiles(there []profile.Name) ([]ProfileInfo, error) {
 	}
 	var list []ProfileInfo
 	for _, name := range states {
-		if slices.Contains(there, name) {
-			continue
+		if !slices.Contains(there, name) && env.Home.Kept(name) {
+			list = append(list, ProfileInfo{
+				Name: name.String(), Dir: env.Home.ProfileDir(name), State: ProfileRemoved, Changed: env.lastChange(name),
+			})
 		}
-		changed := env.lastChange(name)
-		if changed == nil && len(keptDirs(env.Home.StateDir(name))) == 0 {
-			continue
-		}
-		list = append(list, ProfileInfo{Name: name.String(), Dir: env.Home.ProfileDir(name), State: ProfileRemoved, Changed: changed})
 	}
 	return list, nil
 }

@@ -88,6 +88,24 @@ func (h Home) Profiles() ([]Name, error) { return namesIn(h.ProfilesDir()) }
 // remembers something.
 func (h Home) States() ([]Name, error) { return namesIn(h.Path("state")) }
 
+// Kept says whether something was kept of a profile, from which it can be made
+// again when it is gone: a generation, or its whole directory.
+func (h Home) Kept(name Name) bool {
+	for _, pattern := range []string{"generations/*.tar.gz", "replaced-*"} {
+		dir, pattern := filepath.Split(filepath.FromSlash(pattern))
+		entries, err := os.ReadDir(filepath.Join(h.StateDir(name), dir))
+		if err != nil {
+			continue // then nothing of it can be used
+		}
+		for _, entry := range entries {
+			if ok, _ := filepath.Match(pattern, entry.Name()); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // namesIn are the directories in dir, and links to some, that can be called
 // profiles. Names of temporary files are not among them.
 func namesIn(dir string) ([]Name, error) {

@@ -53,6 +53,7 @@ type MissingError struct {
 	Name Name
 	Dir  string
 	Left bool // the directory is there, but has no package.json
+	Kept bool // something was kept of it, from which it can be made again
 }
 
 func (e *MissingError) Error() string {
@@ -62,13 +63,17 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("profile %s does not exist; create it with 'dsh plugin --profile %s add <package>'", quote(e.Name.text), fault.ShellWord(e.Name.text))
 }
 
-// Hint is the command that writes the missing files. A profile without a
-// directory has its remedy in the message, in the reference's words.
+// Hint is the command that brings a removed profile back, or writes the missing
+// files. Another profile without a directory has its remedy in the message, in
+// the reference's words.
 func (e *MissingError) Hint() string {
-	if !e.Left {
-		return ""
+	switch name := fault.ShellWord(e.Name.text); {
+	case e.Left:
+		return fmt.Sprintf("dsh plugin --profile %s install", name)
+	case e.Kept:
+		return fmt.Sprintf("it was there once: dsh profile undelete %s brings it back", name)
 	}
-	return fmt.Sprintf("dsh plugin --profile %s install", fault.ShellWord(e.Name.text))
+	return ""
 }
 
 // Read opens a profile and never writes: one that is missing is a
@@ -148,7 +153,7 @@ func openAt(where func(string) string, home Home, name Name, makeAny bool, w wri
 	if errors.Is(err, fs.ErrNotExist) {
 		tmpl, ok := templateFor(name, makeAny)
 		if !ok || w.init == nil {
-			return nil, missing(name, p.Dir)
+			return nil, missing(home, name)
 		}
 		if p.Created, err = w.init(home, name, tmpl); err == nil {
 			text, err = os.ReadFile(p.Where(path)) // another process may have been faster
@@ -184,9 +189,10 @@ func templateFor(name Name, makeAny bool) (Template, bool) {
 	return BaseTemplate(), makeAny
 }
 
-func missing(name Name, dir string) error {
+func missing(home Home, name Name) error {
+	dir := home.ProfileDir(name)
 	info, err := os.Stat(dir)
-	return &MissingError{Name: name, Dir: dir, Left: err == nil && info.IsDir()}
+	return &MissingError{Name: name, Dir: dir, Left: err == nil && info.IsDir(), Kept: home.Kept(name)}
 }
 
 // fileAbove is the file that stands where a directory on the way to path belongs.
