@@ -121,7 +121,7 @@ type repair struct {
 	write    map[string][]byte // small files as they will be
 	fresh    []string          // small files that will be what a fresh profile has
 	remove   []string          // what goes: leftovers in node_modules, and a lockfile that nobody needs
-	newer    bool              // the lockfile is of another dsh, and packages are left alone
+	newer    bool              // the lockfile is not ours to judge, and packages are left alone
 	layOut   bool              // node_modules is laid out anew where it is damaged
 	homeRows []string          // rows of the home's patch to switch off
 }

@@ -42,10 +42,17 @@ func (r *repair) text(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", r.path(name), err)
+		return nil, err
 	}
 	r.read[name] = append([]byte{}, text...)
 	return r.read[name], nil
+}
+
+// unreadable tells of a file that the system does not give, such as a directory
+// in its place.
+func (r *repair) unreadable(code DamageCode, name string, err error) error {
+	r.add(Damage{Code: code, File: r.path(name), Problem: err.Error(), ByHand: "make it a file that can be read, or take it away and run this again"})
+	return nil
 }
 
 // keep puts what a file holds beside it.
@@ -304,7 +311,7 @@ func (r *repair) source(file string, kind compose.Kind) compose.Source {
 func (r *repair) lookAtPatch() error {
 	text, err := r.text(patchName)
 	if err != nil {
-		return err
+		return r.unreadable(PatchBroken, patchName, err)
 	}
 	file := r.path(patchName)
 	src := r.source(file, compose.ProfileLayer)
@@ -382,10 +389,10 @@ func withoutEmptyList(text []byte) []byte {
 func (r *repair) lookAtHomePatch() error {
 	file := r.env.Home.PatchPath()
 	text, err := readFile(file)
-	if err != nil || text == nil {
-		return err
+	if err == nil && text != nil {
+		_, err = compose.ParsePatches(r.source(file, compose.HomeLayer), text)
 	}
-	if _, err := compose.ParsePatches(r.source(file, compose.HomeLayer), text); err != nil {
+	if err != nil {
 		r.add(Damage{
 			Code: HomePatch, File: file, Problem: err.Error(),
 			ByHand: "it is the layer of all profiles: mend it by hand, or dsh profile rollback --home",
@@ -399,7 +406,7 @@ func (r *repair) lookAtSettings() error {
 	name := install.WorkspaceName
 	text, err := r.text(name)
 	if err != nil {
-		return err
+		return r.unreadable(SettingsBroken, name, err)
 	}
 	reads := func(text []byte) bool {
 		_, err := install.ReadApprovals(text)

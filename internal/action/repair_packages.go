@@ -42,7 +42,8 @@ func (r *repair) dependencies() map[string]string {
 func (r *repair) lookAtLock() error {
 	text, err := r.text(install.LockName)
 	if err != nil {
-		return err
+		r.newer = true // or somebody's; nothing is laid out beside it
+		return r.unreadable(LockBroken, install.LockName, err)
 	}
 	file := r.path(install.LockName)
 	if install.IsManager(install.Maker(r.dir)) {
