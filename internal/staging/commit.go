@@ -142,8 +142,14 @@ func (c *change) abandon(why error) error {
 }
 
 // finish removes the journal, and before it what only the journal tells of.
-// Readers are told first.
+// Readers are told first, for whoever finds a journal that is not complete takes
+// it that nothing has happened, or that all is over.
 func (c *change) finish() error {
+	if c.began {
+		if err := c.count(); err != nil {
+			return err
+		}
+	}
 	if c.hasOutside() {
 		if c.Complete {
 			if err := c.write(false); err != nil {
@@ -151,11 +157,6 @@ func (c *change) finish() error {
 			}
 		}
 		if err := c.removeOutside(); err != nil {
-			return err
-		}
-	}
-	if c.began {
-		if err := c.count(); err != nil {
 			return err
 		}
 	}
