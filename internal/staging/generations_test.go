@@ -80,6 +80,32 @@ func TestTxSavesWhatLinksLeadTo(t *testing.T) {
 	}
 }
 
+// A link to a file inside stays a link, and the file is what changes.
+func TestTxSavesLinksInside(t *testing.T) {
+	home := newHome(t)
+	place := placeIn(home)
+	moveAndLink(t, place.Dir+"/package.json", place.Dir+"/config/web.json")
+	tx := begin(t, home, nil)
+	must(t, write("new")(tx), tx.Commit())
+	g, err := place.History().Load(tx.Saved())
+	must(t, err)
+	now, err := Snapshot(place)
+	must(t, err)
+	if diff := cmp.Diff(now.Files, g.Files); diff != "" {
+		t.Error(diff)
+	}
+	if data, _ := g.File("config/web.json"); string(data) != "new" {
+		t.Errorf("saved is %q", data)
+	}
+	before, err := place.History().Load(1)
+	must(t, err)
+	tx = begin(t, home, nil)
+	must(t, tx.Restore(before), tx.Commit())
+	if data, err := os.ReadFile(place.Dir + "/package.json"); err != nil || string(data) != `{"old":1}` {
+		t.Errorf("restored is %q, error %v", data, err)
+	}
+}
+
 // A damaged generation is told of, and keeps nobody from anything.
 func TestTxWithDamagedHistory(t *testing.T) {
 	home := newHome(t)

@@ -70,7 +70,7 @@ type op struct {
 	// Emptied says that the directories go that a removal leaves empty.
 	Emptied bool `json:"emptied,omitempty"`
 
-	rel string // Path, or the path in the profile of the link that leads there
+	rel string // what generations call it: Path, or the link that leads out to there
 }
 
 // The version of journals that are written, and the first that is understood.

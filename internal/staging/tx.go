@@ -28,6 +28,7 @@ type Options struct {
 	// is nowhere to be seen before. Without Init a missing profile is an error.
 	// A directory that is there is never given to Init.
 	Init func(dir string) error
+
 	// Decide is asked by [ReplaceDir], with the lock held and earlier changes
 	// finished, whether the previous directory is not worth keeping. An error
 	// ends the replacement.
@@ -517,6 +518,9 @@ func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 		}
 		if end != path {
 			path, o.Path = end, end
+			if inside, err := filepath.Rel(c.dir, end); err == nil && filepath.IsLocal(inside) {
+				o.rel = inside
+			}
 		}
 		if old != nil && !old.Mode().IsRegular() {
 			return o, false, errors.New("it is not a regular file")
