@@ -23,7 +23,14 @@ import (
 // end.
 func (env Env) begin(ctx context.Context, name profile.Name, fill func(dir string) error) (*staging.Tx, *profile.Profile, error) {
 	options := env.options()
-	options.Init = fill
+	if fill != nil {
+		options.Init = func(dir string) error {
+			if _, err := env.newName(name.String()); err != nil {
+				return err
+			}
+			return fill(dir)
+		}
+	}
 	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
 		return nil, nil, fault.WithClass(fault.Environment, env.unwritable(err))
 	}

@@ -2,6 +2,9 @@ package action
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 
 	"dsh/internal/profile"
 	"dsh/internal/staging"
@@ -30,6 +33,11 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 	place := env.Home.Place(opts.Name)
 	if opts.Implied && inUse(place.Dir) {
 		return Replaced{}, &inUseError{opts.Name.String(), opts.Template}
+	}
+	if _, err := os.Lstat(place.Dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := env.newName(opts.Name.String()); err != nil {
+			return Replaced{}, err
+		}
 	}
 	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
 		return Replaced{}, env.unwritable(err)

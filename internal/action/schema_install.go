@@ -51,7 +51,7 @@ func InstallSchema(ctx context.Context, env Env, opts EditOptions) (*InstalledSc
 			if _, err := staging.WriteFileIfChanged(s.Schema, schema, 0o644); err != nil {
 				return err
 			}
-			return writeOver(s.File, text, edited)
+			return env.inHomeHistory(opts.Now, func() error { return writeOver(s.File, text, edited) })
 		})
 	} else {
 		err = e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) error {
@@ -75,7 +75,7 @@ func InstallSchema(ctx context.Context, env Env, opts EditOptions) (*InstalledSc
 // the schema.
 func (e *edit) schema(s *InstalledSchema, p *profile.Profile, file string) (text, edited, schema []byte, err error) {
 	s.File, s.Schema = file, filepath.Join(filepath.Dir(file), schemaFile)
-	if text, err = readFile(file); err != nil {
+	if text, err = readFile(p.Where(file)); err != nil {
 		return nil, nil, nil, err
 	}
 	c, err := composeProfile(e.env, p, Layers{Name: e.opts.Name}, true)
