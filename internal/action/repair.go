@@ -29,7 +29,7 @@ const (
 	NotInstalled    DamageCode = "dependency-not-installed" // without a folder in node_modules
 	LinkLost        DamageCode = "link-lost"                // a link to a folder that is not there
 	PackageDamaged  DamageCode = "package-damaged"          // not as it was installed
-	StrayPackage    DamageCode = "stray-package"            // a leftover in node_modules, or a host package that nobody asked for
+	StrayPackage    DamageCode = "stray-package"            // a leftover in node_modules, or a note of what tools keep there
 	HostPackage     DamageCode = "host-package"             // a second copy of a package of the harness
 	ModulesForeign  DamageCode = "modules-foreign"          // node_modules is another package manager's
 	ModulesUnusable DamageCode = "modules-unusable"         // node_modules is nobody's, or another machine's

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -326,7 +327,9 @@ func (r *repair) lookAtDependencies(packages *store.Store) error {
 
 // lookAtStrays finds what stands in node_modules and nobody asked for: host
 // packages, links to nowhere, and folders that a package manager's broken
-// command left. Other packages belong to whoever put them there.
+// command left. Other packages belong to whoever put them there, and so do other
+// hidden folders: tools keep caches and generated code there, which is in no
+// generation.
 func (r *repair) lookAtStrays() error {
 	laidOut := install.LaidOut(r.dir)
 	known := func(name string) bool {
@@ -351,14 +354,59 @@ func (r *repair) lookAtStrays() error {
 				if _, err := os.Stat(r.path("node_modules", filepath.FromSlash(name))); errors.Is(err, fs.ErrNotExist) {
 					stray(StrayPackage, name, "it is a link to nowhere, and nobody depends on it")
 				}
-			case e.IsDir() && strings.HasPrefix(e.Name(), "."):
+			case e.IsDir() && strings.HasPrefix(e.Name(), ".") && r.isLeftover(scope, e.Name(), known):
 				stray(StrayPackage, name, "it is left of a package manager's change")
+			case e.IsDir() && strings.HasPrefix(e.Name(), "."):
+				r.add(Damage{
+					Code: StrayPackage, File: r.path("node_modules", filepath.FromSlash(name)), Note: true,
+					Problem: "it is no package, and stays: a tool may keep there what it needs",
+				})
 			case e.IsDir() && inspect.IsHost(name) && !slices.Contains(r.manifest.Bundles(), name):
 				stray(HostPackage, name, "it is a second copy of a package of the harness, and nobody depends on it")
 			}
 		}
 	}
 	return nil
+}
+
+// setAside is the name that npm gives to the folder of a package while it puts
+// another in its place: retire-path.js of @npmcli/arborist.
+var setAside = regexp.MustCompile(`^\.(.+)-[0-9A-Za-z]{8}$`)
+
+// isLeftover recognises a hidden folder in node_modules, or in one of its scopes,
+// that a package manager's broken command left: a package of npm that is set
+// aside, and the packages of pnpm where nothing leads to them.
+func (r *repair) isLeftover(scope, name string, known func(string) bool) bool {
+	if scope == "" && name == ".pnpm" {
+		return !r.leadsInto(r.path("node_modules", name))
+	}
+	of := setAside.FindStringSubmatch(name)
+	if of == nil {
+		return false
+	}
+	_, err := os.Stat(r.path("node_modules", scope, of[1], mainFile))
+	return err == nil || known(strings.TrimPrefix(scope+"/"+of[1], "/"))
+}
+
+// leadsInto says whether a link at the top of node_modules leads into a folder.
+func (r *repair) leadsInto(folder string) bool {
+	for _, scope := range append([]string{""}, r.scopes()...) {
+		dir := r.path("node_modules", scope)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return true // who knows
+		}
+		for _, e := range entries {
+			target, err := os.Readlink(filepath.Join(dir, e.Name()))
+			if err == nil && !filepath.IsAbs(target) {
+				target = filepath.Join(dir, target)
+			}
+			if err == nil && strings.HasPrefix(target, folder+string(filepath.Separator)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // scopes are the folders of scopes in node_modules.
