@@ -78,12 +78,15 @@ func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (data [
 	if err := archive.CheckFile(f.Path); err != nil {
 		return nil, err.Error()
 	}
+	target, reason := x.leadsTo(f.Path)
 	data = f.Data
 	if f.Mode&fs.ModeSymlink != 0 {
-		target := path.Join(path.Dir(f.Path), filepath.ToSlash(string(f.Data)))
+		if reason != "" {
+			return nil, reason
+		}
 		to, ok := now.File(target)
-		if !ok || path.IsAbs(filepath.ToSlash(string(f.Data))) {
-			return nil, "it is a link to a folder, or to nothing"
+		if !ok {
+			return nil, fmt.Sprintf("it is a link to %s, which does not travel", target)
 		}
 		data = to
 	}
@@ -96,13 +99,44 @@ func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (data [
 			}
 			return kept, "only the registries that it names travel; the rest may hold secrets"
 		}
-	case isSecretFile(base) || registryLogin.Match(data):
+	case isSecretFile(base) || isSecretFile(path.Base(target)) || registryLogin.Match(data):
 		return nil, mayHoldSecrets
+	case reason != "" && !slices.Contains(ownFiles, f.Path):
+		return nil, reason
 	}
 	if data == nil {
 		data = []byte{}
 	}
 	return data, ""
+}
+
+// ownFiles are what a profile is made of. They travel wherever they are kept.
+var ownFiles = []string{manifestName, install.LockName, patchFile, install.WorkspaceName}
+
+// leadsTo is the slash-separated path of the file that stands at a path of the
+// profile: in the profile, which a link makes another path, or else on the disk
+// and why it does not travel.
+func (x *exporter) leadsTo(rel string) (target, reason string) {
+	at := filepath.Join(x.dir, filepath.FromSlash(rel))
+	if info, err := os.Lstat(at); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return rel, ""
+	}
+	end, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return rel, "it is a link to nothing"
+	}
+	dir, err := filepath.EvalSymlinks(x.dir)
+	if err == nil {
+		target, err = filepath.Rel(dir, end)
+	}
+	info, statErr := os.Stat(end)
+	switch {
+	case statErr == nil && info.IsDir():
+		return filepath.ToSlash(end), "it is a link to a folder"
+	case err != nil || !filepath.IsLocal(target):
+		return filepath.ToSlash(end), "it is a link to a file outside the profile"
+	}
+	return filepath.ToSlash(target), ""
 }
 
 const (

@@ -86,6 +86,9 @@ func (x *exporter) staysInside(ctx context.Context, spec install.Spec) (bool, er
 			}
 		}
 	case spec.Kind == install.Link:
+		if !x.holds(at) {
+			return false, nil // it is itself a link to elsewhere
+		}
 		if _, err := os.Stat(filepath.Join(spec.Place, "node_modules")); err == nil {
 			x.warn("%s links to the folder %s of the profile, whose own node_modules do not travel", spec.Name, at)
 		}
@@ -107,6 +110,16 @@ func (x *exporter) staysInside(ctx context.Context, spec install.Spec) (bool, er
 	}
 	x.respell(spec.Name, prefix+at, install.Origin{Kind: spec.Kind, Place: at}, node.Integrity)
 	return true, nil
+}
+
+// holds says whether files below a path of the profile travel.
+func (x *exporter) holds(at string) bool {
+	for name := range x.files {
+		if at == "." || strings.HasPrefix(name, at+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *exporter) node(name string) (install.Located, bool) {
