@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -112,18 +113,19 @@ type repair struct {
 	kept        []string
 	warnings    []string
 
-	manifest *profile.Manifest // as it will be
-	lock     *install.Lock     // as it is; nil where it cannot be read or is not there
-	from     *install.Lock     // whose versions count, where packages are laid out anew; nil is lock
-	other    *install.Foreign  // see foreign
-	looked   bool              // for other
-	read     map[string][]byte // small files as they were read; nil is one that is not there
-	write    map[string][]byte // small files as they will be
-	fresh    []string          // small files that will be what a fresh profile has
-	remove   []string          // what goes: leftovers in node_modules, and a lockfile that nobody needs
-	newer    bool              // the lockfile is not ours to judge, and packages are left alone
-	layOut   bool              // node_modules is laid out anew where it is damaged
-	homeRows []string          // rows of the home's patch to switch off
+	manifest *profile.Manifest      // as it will be
+	lock     *install.Lock          // as it is; nil where it cannot be read or is not there
+	from     *install.Lock          // whose versions count, where packages are laid out anew; nil is lock
+	other    *install.Foreign       // see foreign
+	looked   bool                   // for other
+	read     map[string][]byte      // small files as they were read; nil is one that is not there
+	write    map[string][]byte      // small files as they will be
+	modes    map[string]fs.FileMode // permissions of those that are not 0644 where they are new
+	fresh    []string               // small files that will be what a fresh profile has
+	remove   []string               // what goes: leftovers in node_modules, and a lockfile that nobody needs
+	newer    bool                   // the lockfile is not ours to judge, and packages are left alone
+	layOut   bool                   // node_modules is laid out anew where it is damaged
+	homeRows []string               // rows of the home's patch to switch off
 }
 
 // Diagnose looks for everything that is wrong with a profile, and says what
@@ -148,7 +150,7 @@ func (r *repair) report() *Repair {
 }
 
 func diagnose(ctx context.Context, env Env, opts RepairOptions, own string) (r *repair, err error) {
-	r = &repair{env: env, opts: opts, dir: env.Home.ProfileDir(opts.Name), own: own, read: map[string][]byte{}, write: map[string][]byte{}}
+	r = &repair{env: env, opts: opts, dir: env.Home.ProfileDir(opts.Name), own: own, read: map[string][]byte{}, write: map[string][]byte{}, modes: map[string]fs.FileMode{}}
 	past, err := profileSubject(env, opts.Name).look()
 	if err != nil {
 		return nil, err

@@ -55,10 +55,14 @@ func (r *repair) unreadable(code DamageCode, name string, err error) error {
 	return nil
 }
 
-// keep puts what a file holds beside it.
+// keep puts what a file holds beside it, for the same readers.
 func (r *repair) keep(name string) (beside string) {
 	beside = r.broken(name)
 	r.write[beside] = r.read[name]
+	r.modes[beside] = 0o600
+	if info, err := os.Stat(r.path(name)); err == nil {
+		r.modes[beside] = info.Mode().Perm()
+	}
 	r.kept = append(r.kept, r.path(beside))
 	return beside
 }
@@ -84,7 +88,11 @@ func (r *repair) writeFiles(tx *staging.Tx) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.write)) {
-		if err := tx.WriteFile(name, r.write[name], 0o644); err != nil {
+		mode, set := r.modes[name]
+		if !set {
+			mode = 0o644
+		}
+		if err := tx.WriteFile(name, r.write[name], mode); err != nil {
 			return err
 		}
 	}

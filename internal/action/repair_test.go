@@ -4,12 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"dsh/internal/fault"
+	"dsh/internal/install"
 	"dsh/internal/installation"
 	"dsh/internal/profile"
 )
@@ -135,5 +137,44 @@ func TestMendLeavesWhatIsMended(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); string(text) != "- id: mine\n  disabled: true\n" || done.Left != 0 {
 		t.Errorf("%q, %v, %+v", text, err, done)
+	}
+}
+
+// The copy of a broken file is for those who could read the file.
+func TestMendKeepsBrokenFilesPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions are not in the mode")
+	}
+	env, opts, patch := broken(t)
+	manifest, settings := filepath.Join(filepath.Dir(patch), mainFile), filepath.Join(filepath.Dir(patch), install.WorkspaceName)
+	put(t, manifest, "{")
+	put(t, settings, "a: [")
+	for file, mode := range map[string]os.FileMode{patch: 0o600, manifest: 0o640, settings: 0o644} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown, err := Diagnose(context.Background(), env, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := Mend(context.Background(), env, opts, shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]os.FileMode{}
+	for _, file := range append(done.Kept, patch, manifest, settings) {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[file] = info.Mode().Perm()
+	}
+	want := map[string]os.FileMode{
+		patch: 0o600, manifest: 0o640, settings: 0o644,
+		patch + ".broken-1": 0o600, manifest + ".broken-1": 0o640, settings + ".broken-1": 0o644,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
