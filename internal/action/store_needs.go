@@ -51,20 +51,40 @@ func (env Env) needed(forget bool) (*needs, error) {
 	return n, nil
 }
 
-// directories are the directories in a directory, and links to some.
+// directories are the directories in a directory, and links to some. What cannot
+// be looked at, such as a link to a disk that is not there now, may be one: that
+// is an error.
 func directories(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, dangling(dir)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var dirs []string
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = dangling(path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info != nil && info.IsDir() {
 			dirs = append(dirs, path)
 		}
 	}
 	return dirs, nil
+}
+
+// dangling is an error if a path that leads nowhere is a link.
+func dangling(path string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return nil // nothing is there
+	}
+	return fault.WithHint(fault.Errorf(fault.Environment, "what is needed cannot be told: %s is a link to a place that is not there", path), "mount the disk that it leads to, or remove the link")
 }
 
 // remembered is what is remembered of a profile.

@@ -96,6 +96,26 @@ func (s *stocked) held() string {
 	return strings.Join(names, " ")
 }
 
+// unmount moves a directory away to which a link then leads in vain.
+func (s *stocked) unmount(dir string) string {
+	s.t.Helper()
+	s.must(os.RemoveAll(dir))
+	if err := os.Symlink(filepath.Join(s.t.TempDir(), "disk"), dir); err != nil {
+		s.t.Skip("no links here")
+	}
+	return dir
+}
+
+// generations is how many files the history of a profile has.
+func (s *stocked) generations(name string) int {
+	s.t.Helper()
+	parsed, err := profile.ParseName(name)
+	s.must(err)
+	files, err := filepath.Glob(filepath.Join(s.env.Home.StateDir(parsed), "generations", "*.tar.gz"))
+	s.must(err)
+	return len(files)
+}
+
 // later is a time at which nothing in the store is young.
 func later() time.Time { return time.Now().Add(2 * youngest) }
 
@@ -198,16 +218,29 @@ func TestPruneStopsWhereNothingCanBeTold(t *testing.T) {
 			s.write(files[0], "no archive")
 			return files[0]
 		}, "moved away"},
+		"a profile on a disk that is not there": {func(s *stocked, place staging.Place) string {
+			return s.unmount(place.Dir)
+		}, "mount the disk"},
+		"all profiles on a disk that is not there": {func(s *stocked, place staging.Place) string {
+			return s.unmount(filepath.Dir(place.Dir))
+		}, "mount the disk"},
+		"a kept directory on a disk that is not there": {func(s *stocked, place staging.Place) string {
+			s.must(os.Mkdir(filepath.Join(place.State, "replaced-1"), 0o755))
+			return s.unmount(filepath.Join(place.State, "replaced-1"))
+		}, "mount the disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStocked(t, "now", "nobody")
 			file := c.damage(s, s.change("x", "now"))
-			_, err := PruneStore(context.Background(), s.env, PruneOptions{Now: later()})
+			_, err := PruneStore(context.Background(), s.env, PruneOptions{Now: later(), Forget: true})
 			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(fault.Hint(err), c.hint) {
 				t.Errorf("%v, hint %q", err, fault.Hint(err))
 			}
 			if got := s.held(); got != "nobody now" {
 				t.Errorf("the store holds %s", got)
+			}
+			if got := s.generations("x"); got != 1 {
+				t.Errorf("%d generations", got)
 			}
 			status, err := Store(s.env)
 			if err != nil || status.Unneeded != nil || len(status.Warnings) != 1 || status.Packages != 2 {
