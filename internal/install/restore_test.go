@@ -309,7 +309,11 @@ func TestJobOfAProfileInTheMaking(t *testing.T) {
 		t.Errorf("warnings: %q", result.Warnings)
 	}
 	want := w.ground("x").listing(t)
-	if got := want["node_modules/linked"]; got != "link to PROFILE/linked" {
+	inside := "link to ../linked"
+	if runtime.GOOS == "windows" {
+		inside = "link to PROFILE/linked"
+	}
+	if got := want["node_modules/linked"]; got != inside {
 		t.Errorf("the link: %q", got)
 	}
 	if _, ok := want["node_modules/.bin/linked"]; !ok && runtime.GOOS != "windows" {
@@ -329,5 +333,38 @@ func TestJobOfAProfileInTheMaking(t *testing.T) {
 	w.must(err)
 	if diff := cmp.Diff(want, w.ground("x").listing(t)); diff != "" || len(result.Warnings) > 0 {
 		t.Errorf("restored: %s, warnings %q", diff, result.Warnings)
+	}
+}
+
+// TestLinksOutliveAMove moves a profile with links to folders in it, and looks
+// where they lead; an older dsh made them absolute, which is whole too.
+func TestLinksOutliveAMove(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links are absolute there")
+	}
+	dir := filepath.Join(t.TempDir(), "profile")
+	for at, place := range map[string]string{
+		"node_modules/own": "own", "node_modules/@scope/own": "deep/own", "node_modules/a/node_modules/own": "own", "node_modules/up": "../profile/own", "node_modules/self": ".",
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(at))
+		target := linkTarget(dir, at, place)
+		if got := filepath.Join(filepath.Dir(file), target); !filepath.IsAbs(target) && got != filepath.Join(dir, place) {
+			t.Errorf("%s holds %s, which is %s", at, target, got)
+		}
+		if inside := filepath.IsLocal(place); inside == filepath.IsAbs(target) {
+			t.Errorf("%s holds %s", at, target)
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		leads := nativePlace(dir, place)
+		for text, want := range map[string]bool{target: true, leads: true, leads + "2": false, "../own2": false} {
+			if err := errors.Join(os.RemoveAll(file), os.Symlink(text, file)); err != nil {
+				t.Fatal(err)
+			}
+			if got := (item{link: target, leads: leads}).stands(dir, at); got != want {
+				t.Errorf("%s holding %s stands: %v", at, text, got)
+			}
+		}
 	}
 }

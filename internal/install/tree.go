@@ -30,7 +30,8 @@ const treeMarker = ".dsh-tree"
 // directory, the link to a local folder, or a directory of program links.
 type item struct {
 	id       string             // two items with one id have one content
-	link     string             // the target, for a link
+	link     string             // what it holds, for a link
+	leads    string             // the native path to which it leads, for a link
 	programs map[string]program // for a directory of program links, by name
 	build    func(dst string) error
 }
@@ -55,8 +56,8 @@ func (t *tree) items() map[string]item {
 		}
 		n := t.lock.Nodes[at]
 		if n.Origin.Kind == Link {
-			target := nativePlace(t.dir, n.Origin.Place)
-			items[at] = item{id: "link " + target, link: target, build: func(dst string) error { return staging.OS.Symlink(target, dst) }}
+			target, leads := linkTarget(t.dir, at, n.Origin.Place), nativePlace(t.dir, n.Origin.Place)
+			items[at] = item{id: "link " + leads, link: target, leads: leads, build: func(dst string) error { return staging.OS.Symlink(target, dst) }}
 		} else {
 			entry := t.entries[n.Integrity]
 			items[at] = item{id: n.Integrity.String(), build: entry.Link}
@@ -409,7 +410,7 @@ func (i item) stands(dir, at string) bool {
 	}
 	if i.link != "" {
 		target, err := os.Readlink(file)
-		return err == nil && target == i.link
+		return err == nil && (target == i.link || target == i.leads) // older dsh made all absolute
 	}
 	info, err := os.Lstat(file)
 	return err == nil && info.IsDir()
@@ -436,6 +437,18 @@ func nativePlace(dir, place string) string {
 		return native
 	}
 	return filepath.Join(dir, native)
+}
+
+// linkTarget is what the link at a place of the tree holds. One to a folder in
+// the profile itself is relative, so that it stays right when the profile gets
+// another name. Windows wants to see the folder when the link is made, and the
+// tree is made elsewhere.
+func linkTarget(dir, at, place string) string {
+	native := filepath.FromSlash(place)
+	if inside, err := filepath.Rel(filepath.FromSlash(path.Dir(at)), native); err == nil && filepath.IsLocal(native) && runtime.GOOS != "windows" {
+		return inside
+	}
+	return nativePlace(dir, place)
 }
 
 // seenAt is where what a lockfile's path means is read: a place inside the profile

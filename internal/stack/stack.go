@@ -447,6 +447,9 @@ func findBundle(opts Options, name string) (pkg installation.Package, inBox bool
 	missing := &MissingError{Bundle: name, Profile: opts.Profile.Name, Dir: opts.Profile.Dir}
 	link := filepath.Join(opts.Profile.Dir, "node_modules", filepath.FromSlash(name))
 	if target, err := os.Readlink(link); err == nil {
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(link), target)
+		}
 		missing.Link, missing.Target = link, target
 	}
 	return pkg, false, missing
