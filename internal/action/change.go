@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -45,11 +46,9 @@ func (env Env) begin(ctx context.Context, name profile.Name, fill func(dir strin
 	}
 	p, err := env.openIn(tx, name)
 	completed := false
-	if missing, ok := errors.AsType[*profile.MissingError](err); ok && missing.Left && fill != nil {
-		// A directory without a manifest, which is completed for good.
-		if completed, err = profile.Init(env.Home, name, profile.ForName(name)); err == nil {
-			p, err = env.openIn(tx, name)
-		}
+	if missing, ok := errors.AsType[*profile.MissingError](err); ok && missing.Left && !missing.Lost && fill != nil {
+		p, err = env.complete(tx, name)
+		completed = true
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, tx.Rollback())
@@ -70,6 +69,27 @@ func (env Env) openIn(tx *staging.Tx, name profile.Name) (*profile.Profile, erro
 		}
 		return path
 	}, env.Home, name)
+}
+
+// complete makes a profile of a directory that never was one, as far as anybody
+// can tell: what it lacks of a fresh profile comes with the transaction.
+func (env Env) complete(tx *staging.Tx, name profile.Name) (*profile.Profile, error) {
+	p := &profile.Profile{Name: name, Dir: env.Home.ProfileDir(name)}
+	for _, file := range profile.ForName(name).Files(name) {
+		path := filepath.Join(tx.Dir(), file.Name)
+		if file.Name == mainFile {
+			var err error
+			if p.Manifest, err = profile.ParseManifest(packageFile(p.Dir), file.Data); err != nil {
+				return nil, err
+			}
+		} else if _, err := os.Lstat(path); err == nil {
+			continue
+		}
+		if err := tx.WriteFile(file.Name, file.Data, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 // fresh fills the directory of a profile that is made because it is missing.

@@ -155,7 +155,7 @@ func (e Env) unwritable(err error) error {
 // means, which is made when it is first needed, what it will be.
 func readOrNew(home profile.Home, name profile.Name) (*profile.Profile, error) {
 	p, err := readOrTemplate(staging.View{}, home, name)
-	if _, missing := errors.AsType[*profile.MissingError](err); missing && name == profile.Default {
+	if missing, ok := errors.AsType[*profile.MissingError](err); ok && !missing.Lost && name == profile.Default {
 		return unmade(home, name, profile.BaseTemplate())
 	}
 	return p, err

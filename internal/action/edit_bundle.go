@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,12 +103,16 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 	err := e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) error {
 		e.report.File = p.Manifest.Path()
 		// As it stands on disk, for the manifest leaves a byte-order mark out.
-		was, err := os.ReadFile(e.report.File)
+		was, err := os.ReadFile(p.Where(e.report.File))
+		text := was
+		if errors.Is(err, fs.ErrNotExist) {
+			text, err = p.Manifest.Bytes(), nil // it comes with the transaction
+		}
 		if err != nil {
 			return err
 		}
 		before := *p
-		if before.Manifest, err = profile.ParseManifest(e.report.File, was); err != nil {
+		if before.Manifest, err = profile.ParseManifest(e.report.File, text); err != nil {
 			return err
 		}
 		if opts.On {

@@ -47,7 +47,7 @@ func (c *Composed) leftOut() []string {
 // has the name of a template is what a start would make of it.
 func readOrTemplate(v staging.View, home profile.Home, name profile.Name) (*profile.Profile, error) {
 	p, err := profile.ReadFrom(v.Path, home, name)
-	if _, missing := errors.AsType[*profile.MissingError](err); !missing {
+	if missing, ok := errors.AsType[*profile.MissingError](err); !ok || missing.Lost {
 		return p, err
 	}
 	tmpl, unknown := profile.LookupTemplate(name.String())

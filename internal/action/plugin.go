@@ -74,7 +74,7 @@ func Update(ctx context.Context, env Env, opts PluginOptions, names []string, la
 func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
 	// What is wrong with the profile is said before anything is touched.
 	if _, err := profile.Read(env.Home, opts.Name); err != nil {
-		if _, missing := errors.AsType[*profile.MissingError](err); !missing || !makes {
+		if missing, ok := errors.AsType[*profile.MissingError](err); !ok || !makes || missing.Lost {
 			return nil, err
 		}
 	}

@@ -348,6 +348,9 @@ func (j *Job) begin() error {
 		j.lockText = text
 	}
 	onDisk, err := j.readManifest()
+	if errors.Is(err, fs.ErrNotExist) && j.Manifest != nil {
+		j.before, err = j.Manifest, nil // it comes with the transaction
+	}
 	if err != nil {
 		return err
 	}

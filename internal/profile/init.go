@@ -64,21 +64,25 @@ func writeFiles(dir string, name Name, tmpl Template) (there []string, err error
 	}
 	// The manifest comes last: a process that dies before it leaves a directory
 	// that is no profile yet and is completed by the next one.
-	for _, file := range []struct {
-		name string
-		data []byte
-	}{
-		{patchFile, []byte(emptyPatch)},
-		{workspaceFile, []byte(workspace)},
-		{manifestFile, tmpl.manifest(name)},
-	} {
-		created, err := staging.CreateFile(filepath.Join(dir, file.name), file.data, filePerm)
+	for _, file := range tmpl.Files(name) {
+		created, err := staging.CreateFile(filepath.Join(dir, file.Name), file.Data, filePerm)
 		if err != nil {
 			return nil, fmt.Errorf("creating profile %s: %w", quote(name.text), err)
 		}
 		if !created {
-			there = append(there, file.name)
+			there = append(there, file.Name)
 		}
 	}
 	return there, nil
+}
+
+// File is one file of a fresh profile.
+type File struct {
+	Name string // in the profile's directory
+	Data []byte
+}
+
+// Files are the complete files of a fresh profile called name.
+func (t Template) Files(name Name) []File {
+	return []File{{patchFile, []byte(emptyPatch)}, {workspaceFile, []byte(workspace)}, {manifestFile, t.manifest(name)}}
 }

@@ -53,6 +53,9 @@ type MissingError struct {
 	Name Name
 	Dir  string
 	Left bool // the directory is there, but has no package.json
+	// Lost says that the directory is what is left of a profile which depended on
+	// something, and of which a fresh package.json would make a profile that does not.
+	Lost bool
 	Kept bool // something was kept of it, from which it can be made again
 }
 
@@ -63,13 +66,13 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("profile %s does not exist; create it with 'dsh plugin --profile %s add <package>'", quote(e.Name.text), fault.ShellWord(e.Name.text))
 }
 
-// Hint is the command that brings a removed profile back, or writes the missing
-// files. Another profile without a directory has its remedy in the message, in
+// Hint is the command that brings a removed profile back, or its package.json
+// from what is known of it. Another profile without a directory has its remedy in the message, in
 // the reference's words.
 func (e *MissingError) Hint() string {
 	switch name := fault.ShellWord(e.Name.text); {
 	case e.Left:
-		return fmt.Sprintf("dsh plugin --profile %s install", name)
+		return fmt.Sprintf("dsh profile repair %s", name)
 	case e.Kept:
 		return fmt.Sprintf("it was there once: dsh profile undelete %s brings it back", name)
 	}
@@ -99,7 +102,7 @@ func ForName(name Name) Template {
 
 // OpenForReading opens a profile for dumps and starts. One with the name of a
 // template is made from it when it is missing; any other that is missing is a
-// [MissingError]. What [Read] rewrites in memory is written. It works in a home
+// [MissingError], and so is one that is lost. What [Read] rewrites in memory is written. It works in a home
 // that cannot be written: what would have been written is then only in memory,
 // and Warnings says so.
 func OpenForReading(home Home, name Name) (*Profile, error) {
@@ -152,8 +155,8 @@ func openAt(where func(string) string, home Home, name Name, makeAny bool, w wri
 	text, err := os.ReadFile(p.Where(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		tmpl, ok := templateFor(name, makeAny)
-		if !ok || w.init == nil {
-			return nil, missing(home, name)
+		if gone := missing(home, name); !ok || w.init == nil || gone.Lost {
+			return nil, gone
 		}
 		if p.Created, err = w.init(home, name, tmpl); err == nil {
 			text, err = os.ReadFile(p.Where(path)) // another process may have been faster
@@ -189,10 +192,26 @@ func templateFor(name Name, makeAny bool) (Template, bool) {
 	return BaseTemplate(), makeAny
 }
 
-func missing(home Home, name Name) error {
+func missing(home Home, name Name) *MissingError {
 	dir := home.ProfileDir(name)
 	info, err := os.Stat(dir)
-	return &MissingError{Name: name, Dir: dir, Left: err == nil && info.IsDir(), Kept: home.Kept(name)}
+	e := &MissingError{Name: name, Dir: dir, Left: err == nil && info.IsDir(), Kept: home.Kept(name)}
+	e.Lost = e.Left && (e.Kept || wasUsed(dir))
+	if _, err := os.Stat(filepath.Join(dir, manifestFile)); err == nil {
+		e.Lost = false // another process has just made it
+	}
+	return e
+}
+
+// traces are what a profile has that once had a package.json: what is installed
+// into it, and the lockfiles. A link to a package.json that is not there is one too.
+var traces = []string{"node_modules", "dsh-lock.yaml", "pnpm-lock.yaml", "package-lock.json", manifestFile}
+
+func wasUsed(dir string) bool {
+	return slices.ContainsFunc(traces, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
 }
 
 // fileAbove is the file that stands where a directory on the way to path belongs.

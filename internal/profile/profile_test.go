@@ -175,6 +175,46 @@ func TestOpenCompletesLeftDirectory(t *testing.T) {
 	}
 }
 
+func TestOpenRefusesLostProfile(t *testing.T) {
+	for _, called := range []string{"web", "custom"} {
+		for _, trace := range append([]string{"history"}, traces...) {
+			home, n := testHome(t), name(t, called)
+			write := func(file string) {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(filepath.Join(home.ProfileDir(n), "notes.txt"))
+			switch path := filepath.Join(home.ProfileDir(n), trace); trace {
+			case "history":
+				write(filepath.Join(home.StateDir(n), "generations", "1.tar.gz"))
+			case manifestFile:
+				if err := os.Symlink("not there", path); err != nil {
+					t.Skip(err)
+				}
+			default:
+				write(path)
+			}
+			before, err := os.ReadDir(home.ProfileDir(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, open := range []func(Home, Name) (*Profile, error){Read, OpenForReading, OpenOrCreateForReading} {
+				_, err := open(home, n)
+				if missing, ok := errors.AsType[*MissingError](err); !ok || !missing.Lost {
+					t.Errorf("%s with %s: %v", called, trace, err)
+				}
+				if want := "dsh profile repair " + called; fault.Hint(err) != want {
+					t.Errorf("%s with %s: hint %q, want %q", called, trace, fault.Hint(err), want)
+				}
+			}
+			if after, err := os.ReadDir(home.ProfileDir(n)); err != nil || len(after) != len(before) {
+				t.Errorf("%s with %s: something was made: %v, %v", called, trace, after, err)
+			}
+		}
+	}
+}
+
 func TestOpenMissing(t *testing.T) {
 	home := testHome(t)
 	_, err := open(home, name(t, "custom"), false, onDisk)
@@ -191,7 +231,7 @@ func TestOpenMissing(t *testing.T) {
 	if want := `profile "my custom" has no package.json in ` + dir; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if got, want := fault.Hint(err), `dsh plugin --profile 'my custom' install`; got != want {
+	if got, want := fault.Hint(err), `dsh profile repair 'my custom'`; got != want {
 		t.Errorf("hint %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(map[string]string{"cordis.patch.yml": "[]\n"}, files(t, dir)); diff != "" {
