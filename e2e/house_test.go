@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"internal/action": {
 		"bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
-		"internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit",
+		"internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit",
 	},
 	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
 	"internal/boot/environ": {},

@@ -284,6 +284,8 @@ const documentsFiles = `
 - {id: web, config: {file: ../named/file}}
 -- user/.dsh/profiles/shared/package.json --
 {"dependencies": {"bundle": "link:../../../../project/bundle"}, "dsh": {"profile": {"bundles": ["@deepseek-ai/dsh-base", "bundle"]}}}
+-- user/.dsh/profiles/shared/.npmrc --
+@scope:registry=https://registry.example.com/
 -- user/.dsh/profiles/shared/dsh-lock.yaml --
 lockfileVersion: "1"
 dependencies:

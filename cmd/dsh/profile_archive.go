@@ -177,6 +177,9 @@ func printPlan(w io.Writer, plan *action.Plan, all bool) {
 	for _, text := range plan.Expressions {
 		line("  its own layer evaluates %s", oneLine(text))
 	}
+	for _, setting := range plan.Settings {
+		line("  %s %s", oneLine(setting.File), oneLine(setting.Does))
+	}
 	for _, left := range plan.LeftOut {
 		line("  its sender left out %s: %s", oneLine(left.Path), oneLine(left.Reason))
 	}

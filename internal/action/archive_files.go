@@ -93,7 +93,7 @@ func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (data [
 	switch base := path.Base(f.Path); {
 	case x.included(f.Path):
 	case base == npmrcName:
-		if kept, left := registriesOnly(data, "may hold a secret"); len(left) > 0 {
+		if kept, left := registriesOnly(data, refusedOfOwn); len(left) > 0 {
 			if len(kept) == 0 {
 				return nil, mayHoldSecrets
 			}
@@ -157,24 +157,33 @@ func isSecretFile(base string) bool {
 // registryLogin is a line with which package managers log in at a registry.
 var registryLogin = regexp.MustCompile(`(?mi)^\s*"?(//[^\s=]+:)?(_authToken|_auth|_password|npmAuthToken|npmAuthIdent)"?\s*[=:]\s*\S`)
 
-// registriesOnly is the lines of an .npmrc that only say where packages are, and
-// what is left out: any other may hold a secret, send one to somebody, or decide
-// whom connections trust.
-func registriesOnly(text []byte, why string) (kept []byte, left []string) {
+// registriesOnly is the lines of an .npmrc that refused has nothing against, and
+// what is left out: only a line that says where packages are can neither hold a
+// secret, nor send one to somebody, nor decide whom connections trust.
+func registriesOnly(text []byte, refused func(line string) (why string)) (kept []byte, left []string) {
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
 		trimmed := strings.TrimSpace(line)
-		switch {
-		case trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';':
-		case isRegistryLine(trimmed):
-			kept = append(kept, strings.TrimRight(line, "\r\n")...)
-			kept = append(kept, '\n')
-		default:
-			left = append(left, fmt.Sprintf("line %d %s", n, why))
+		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' {
+			continue
 		}
+		if why := refused(trimmed); why != "" {
+			left = append(left, fmt.Sprintf("line %d %s", n, why))
+			continue
+		}
+		kept = append(kept, strings.TrimRight(line, "\r\n")...)
+		kept = append(kept, '\n')
 	}
 	return kept, left
+}
+
+// refusedOfOwn says why a line of one's own .npmrc does not travel, "" if it does.
+func refusedOfOwn(line string) string {
+	if !isRegistryLine(line) {
+		return "may hold a secret"
+	}
+	return ""
 }
 
 func isRegistryLine(line string) bool {

@@ -42,6 +42,7 @@ type Plan struct {
 	// its values that run when it starts.
 	Rows        []ProjectRow      `json:"rows"`
 	Expressions []string          `json:"expressions"`
+	Settings    []PlanSetting     `json:"settings"`
 	Sources     []archive.Source  `json:"sources"`
 	LeftOut     []archive.LeftOut `json:"leftOut"` // by the sender
 	Files       int               `json:"files"`
@@ -266,6 +267,7 @@ func (a *Archive) holds(place string) bool {
 // cleanNpmrc leaves of an .npmrc what only says where packages are. Its other
 // lines could send variables of this machine, and with them tokens, to a server
 // that the archive chose.
+// Nor may anybody on the way to a registry answer for it.
 func (a *Archive) cleanNpmrc(opts ImportOptions) {
 	if slices.Contains(opts.Include, npmrcName) {
 		return
@@ -274,12 +276,25 @@ func (a *Archive) cleanNpmrc(opts ImportOptions) {
 		if path.Base(f.Path) != npmrcName {
 			continue
 		}
-		kept, left := registriesOnly(f.Data, "does more than name a registry")
+		kept, left := registriesOnly(f.Data, refusedOfOthers)
 		if len(left) > 0 {
 			a.Plan.Warnings = append(a.Plan.Warnings, fmt.Sprintf("left out of %s: %s; --include %s takes the file as it is", f.Path, strings.Join(left, ", "), npmrcName))
 			a.files[i].Data = kept
 		}
 	}
+}
+
+// refusedOfOthers says why a line of somebody else's .npmrc is not taken, "" if it
+// is.
+func refusedOfOthers(line string) string {
+	_, address, _ := strings.Cut(line, "=")
+	switch {
+	case !isRegistryLine(line):
+		return "does more than name a registry"
+	case !strings.HasPrefix(strings.ToLower(strings.TrimSpace(address)), "https:"):
+		return "names a registry without https"
+	}
+	return ""
 }
 
 // plan says what is in the archive.
@@ -288,6 +303,7 @@ func (a *Archive) plan() error {
 	p.From, p.Version, p.Files = a.header.Profile, a.header.Version, len(a.files)
 	p.Bundles = append([]string{}, a.manifest.Bundles()...)
 	p.Packages, p.Rows, p.Expressions = []PlanPackage{}, []ProjectRow{}, []string{}
+	p.Settings = settingsIn(a.files)
 	p.Sources = append([]archive.Source{}, a.header.Sources...)
 	p.LeftOut = append([]archive.LeftOut{}, a.header.LeftOut...)
 	if a.lock != nil {

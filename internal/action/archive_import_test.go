@@ -21,6 +21,7 @@ import (
 	"dsh/internal/archive"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
+	"dsh/internal/staging"
 )
 
 // archived writes an archive of a profile x with these files into a file.
@@ -220,9 +221,40 @@ func TestRegistriesOnly(t *testing.T) {
 		"cafile=/tmp/x":                  false,
 		"registry=https://a.example.com/\rstrict-ssl=0": false,
 	} {
-		text, left := registriesOnly([]byte(line+"\n"), "")
+		text, left := registriesOnly([]byte(line+"\n"), refusedOfOwn)
 		if got := len(text) > 0 && len(left) == 0; got != kept {
 			t.Errorf("%q is kept: %v", line, got)
+		}
+		if got := refusedOfOthers(strings.TrimSpace(line)) == ""; got != (kept && !strings.Contains(line, "http:")) {
+			t.Errorf("%q of somebody else is kept: %v", line, got)
+		}
+	}
+}
+
+func TestSettingsIn(t *testing.T) {
+	for _, tt := range []struct{ file, text, want string }{
+		{"package.json", `{"scripts": {"preinstall": "x", "test": "y"}}`, "has scripts that npm and pnpm run when they install: preinstall"},
+		{"package.json", `{"scripts": {"test": "y"}}`, ""},
+		{".npmrc", "# c\nregistry=https://r.example.com/\n//r.example.com/:_authToken=s3cret\n", "sets registry=https://r.example.com/, //r.example.com/:_authToken"},
+		{".npmrc", "\n", ""},
+		{".env", "A=s3cret\nexport NODE_OPTIONS='--require x'\nK=\"s3\ncret=\"\n", "sets A, NODE_OPTIONS, K"},
+		{"sub/.ENV", "A=s3cret", "sets A"},
+		{".env.local", "A=s3cret", "sets A"},
+		{".env.example", "A=", ""},
+		{".pnpmfile.cjs", "", "is code that pnpm runs"},
+		{".yarnrc.yml", "", "can name code that yarn runs"},
+		{"pnpm-workspace.yaml", "allowBuilds: {a: true, b: false}\n", "lets pnpm run scripts of a"},
+		{"pnpm-workspace.yaml", "onlyBuiltDependencies: [a, b]\n", "lets pnpm run scripts of a, b"},
+		{"pnpm-workspace.yaml", "packages: []\n", ""},
+		{"pnpm-workspace.yaml", "a: [", "cannot be read, so that nobody knows what pnpm would run by it"},
+		{"readme.md", "A=b", ""},
+	} {
+		want := []PlanSetting{}
+		if tt.want != "" {
+			want = append(want, PlanSetting{tt.file, tt.want})
+		}
+		if diff := cmp.Diff(want, settingsIn([]staging.SavedFile{{Path: tt.file, Data: []byte(tt.text)}})); diff != "" {
+			t.Errorf("%s %q\n%s", tt.file, tt.text, diff)
 		}
 	}
 }
