@@ -44,7 +44,8 @@ func (r *runner) storeCommand() *cli.Command {
 			verb("status", "show what the store holds, and how much of it nobody needs", r.storeStatus),
 			verb("prune", "take out what no profile and no generation needs", r.storePrune,
 				&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "only show what would go"},
-				&cli.BoolFlag{DisableDefaultText: true, Name: "generations", Usage: "first give up what is kept of removed profiles, so that they cannot be brought back; pinned generations stay"}),
+				&cli.BoolFlag{DisableDefaultText: true, Name: "generations", Usage: "first give up what is kept of removed profiles, so that they cannot be brought back; pinned generations stay"},
+				&cli.BoolFlag{DisableDefaultText: true, Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}),
 		},
 	}
 }
@@ -66,13 +67,37 @@ func (r *runner) storeStatus(_ *cli.Context, env action.Env) error {
 }
 
 func (r *runner) storePrune(c *cli.Context, env action.Env) error {
-	pruned, err := action.PruneStore(c.Context, env, action.PruneOptions{
-		DryRun: c.Bool("dry-run"), Forget: c.Bool("generations"), Now: time.Now(),
-	})
+	opts := action.PruneOptions{DryRun: c.Bool("dry-run"), Now: time.Now()}
+	if c.Bool("generations") {
+		names, err := action.Forgettable(env)
+		if err != nil {
+			return err
+		}
+		if err := r.askToForget(c, names); err != nil {
+			return err
+		}
+		opts.Forget = names
+	}
+	pruned, err := action.PruneStore(c.Context, env, opts)
 	if err != nil {
+		if pruned != nil && len(pruned.Forgotten) > 0 && !pruned.DryRun {
+			r.ui.Say("gave up what was kept of removed profiles: %s", strings.Join(pruned.Forgotten, ", "))
+		}
 		return err
 	}
 	return r.ui.Result(pruned, func(w io.Writer) { printPruned(w, pruned) })
+}
+
+// askToForget asks before what is kept of removed profiles is given up.
+func (r *runner) askToForget(c *cli.Context, names []string) error {
+	if len(names) == 0 || c.Bool("yes") || c.Bool("dry-run") {
+		return nil
+	}
+	yes, err := r.ui.Ask(c.Context, fmt.Sprintf("give up what is kept of removed profiles (%s)? They cannot be brought back then.", strings.Join(names, ", ")))
+	if err == nil && !yes {
+		err = fault.Errorf(fault.Other, "nothing was removed")
+	}
+	return err
 }
 
 func printPruned(w io.Writer, p *action.Pruned) {

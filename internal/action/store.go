@@ -47,7 +47,7 @@ func Store(env Env) (*StoreStatus, error) {
 		return nil, err
 	}
 	status := &StoreStatus{Path: packages.Dir()}
-	needed, err := env.needed(false)
+	needed, err := env.needed(nil)
 	if err != nil {
 		status.Warnings = append(status.Warnings, err.Error())
 	} else {
@@ -65,9 +65,9 @@ func Store(env Env) (*StoreStatus, error) {
 // PruneOptions are the choices of `dsh store prune`.
 type PruneOptions struct {
 	DryRun bool
-	// Forget gives up what is kept of removed profiles: their generations that
-	// are not pinned and their directories.
-	Forget bool
+	// Forget are removed profiles of which all is given up that is kept of them:
+	// generations that are not pinned, and directories. One that is back stays.
+	Forget []string
 	Now    time.Time
 }
 
@@ -95,7 +95,8 @@ type PrunedEntry struct {
 const youngest = time.Hour
 
 // PruneStore takes packages out of the store that neither a profile nor a
-// generation needs. All profiles are locked while it looks and removes.
+// generation needs. All profiles are locked while it looks and removes. The
+// report may come beside an error: then it says what was given up before.
 func PruneStore(ctx context.Context, env Env, opts PruneOptions) (pruned *Pruned, err error) {
 	pruned = &Pruned{Path: env.Home.StoreDir(), DryRun: opts.DryRun, Removed: []PrunedEntry{}, Forgotten: []string{}}
 	unlock, err := env.lockAll(ctx)
@@ -109,10 +110,8 @@ func PruneStore(ctx context.Context, env Env, opts PruneOptions) (pruned *Pruned
 		if err != nil {
 			return nil, err
 		}
-		if opts.Forget {
-			if err := env.forget(pruned); err != nil {
-				return nil, err
-			}
+		if err := env.forget(pruned, opts.Forget); err != nil {
+			return nil, err
 		}
 		chosen := pruned.choose(list, needed, opts.Now)
 		if opts.DryRun {
@@ -215,14 +214,33 @@ func (env Env) lock(ctx context.Context, place staging.Place, options staging.Op
 	return staging.Acquire(ctx, filepath.Join(place.State, "lock"), options.Command, options.Waiting)
 }
 
-// forget gives up what is kept of removed profiles, whose locks are held.
-func (env Env) forget(pruned *Pruned) error {
+// Forgettable are the removed profiles of which something is kept that pruning
+// can give up, sorted.
+func Forgettable(env Env) ([]string, error) {
+	states, err := env.states()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range states {
+		if given, err := s.givenUp(); err != nil {
+			return nil, err
+		} else if len(given) > 0 {
+			names = append(names, s.name)
+		}
+	}
+	return names, nil
+}
+
+// forget gives up what is kept of some of the removed profiles, whose locks are
+// held.
+func (env Env) forget(pruned *Pruned, names []string) error {
 	states, err := env.states()
 	if err != nil {
 		return err
 	}
 	for _, s := range states {
-		if _, err := profile.ParseName(s.name); err != nil || !s.removed {
+		if !slices.Contains(names, s.name) {
 			continue
 		}
 		given, err := s.givenUp()
@@ -245,8 +263,12 @@ func (env Env) forget(pruned *Pruned) error {
 	return nil
 }
 
-// givenUp is what is kept of a removed profile and is not pinned.
+// givenUp is what is kept of a removed profile and is not pinned; nothing where
+// the profile is there.
 func (s remembered) givenUp() ([]string, error) {
+	if _, err := profile.ParseName(s.name); err != nil || !s.removed {
+		return nil, nil
+	}
 	given := keptDirs(s.dir)
 	history := filepath.Join(s.dir, "generations")
 	entries, err := os.ReadDir(history)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dsh/internal/fault"
@@ -19,15 +20,15 @@ import (
 // needs is the contents that somebody in a home may want to lay out again.
 type needs struct {
 	contents map[store.Integrity]bool
-	// forget leaves out what is only for bringing removed profiles back.
-	forget bool
+	// forget are removed profiles that nobody will bring back.
+	forget []string
 }
 
 // needed is what the lockfiles of a home name: those of profiles and of their
 // node_modules, of directories that are kept or on their way, and of all
-// generations, also of removed profiles unless forget is set. One that cannot be
+// generations, also of removed profiles but those to forget. One that cannot be
 // read is an error, for nobody can say what it needs.
-func (env Env) needed(forget bool) (*needs, error) {
+func (env Env) needed(forget []string) (*needs, error) {
 	n := &needs{contents: map[store.Integrity]bool{}, forget: forget}
 	// Names do not matter here: what has a name that is none may be somebody's.
 	profiles, err := directories(env.Home.ProfilesDir())
@@ -154,7 +155,7 @@ func (n *needs) state(s remembered) error {
 	return nil
 }
 
-func (n *needs) forgets(s remembered) bool { return n.forget && s.removed }
+func (n *needs) forgets(s remembered) bool { return s.removed && slices.Contains(n.forget, s.name) }
 
 func (n *needs) add(lock *install.Lock) {
 	if lock == nil {

@@ -174,14 +174,22 @@ func TestPruneStore(t *testing.T) {
 		t.Errorf("the store holds %s", got)
 	}
 
-	p = prune(PruneOptions{Now: later(), DryRun: true, Forget: true})
+	removed, err := Forgettable(s.env)
+	if diff := cmp.Diff([]string{"gone"}, removed); diff != "" || err != nil {
+		t.Errorf("%s, %v", diff, err)
+	}
+	// What is back, or was never removed, stays.
+	if p := prune(PruneOptions{Now: later(), Forget: []string{"x", "other"}}); len(p.Removed)+len(p.Forgotten) > 0 {
+		t.Errorf("profiles that are there: %+v", p)
+	}
+	p = prune(PruneOptions{Now: later(), DryRun: true, Forget: removed})
 	if diff := cmp.Diff([]string{"removed@1.0.0"}, names(p)); diff != "" || len(p.Forgotten) != 1 {
 		t.Errorf("a dry run that forgets: %s, %v", diff, p.Forgotten)
 	}
 	if list, err := gone.History().List(); err != nil || len(list) < 2 {
 		t.Errorf("a dry run forgot: %d generations, %v", len(list), err)
 	}
-	p = prune(PruneOptions{Now: later(), Forget: true})
+	p = prune(PruneOptions{Now: later(), Forget: removed})
 	if diff := cmp.Diff([]string{"gone"}, p.Forgotten); diff != "" {
 		t.Error(diff)
 	}
@@ -191,8 +199,11 @@ func TestPruneStore(t *testing.T) {
 	if list, err := gone.History().List(); err != nil || len(list) != 1 || !list[0].Pinned {
 		t.Errorf("after forgetting: %v, %v", list, err)
 	}
-	if p := prune(PruneOptions{Now: later(), Forget: true}); len(p.Forgotten)+len(p.Removed) > 0 {
+	if p := prune(PruneOptions{Now: later(), Forget: removed}); len(p.Forgotten)+len(p.Removed) > 0 {
 		t.Errorf("once more: %+v", p)
+	}
+	if removed, err := Forgettable(s.env); err != nil || len(removed) > 0 {
+		t.Errorf("forgotten already: %v, %v", removed, err)
 	}
 }
 
@@ -232,7 +243,7 @@ func TestPruneStopsWhereNothingCanBeTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStocked(t, "now", "nobody")
 			file := c.damage(s, s.change("x", "now"))
-			_, err := PruneStore(context.Background(), s.env, PruneOptions{Now: later(), Forget: true})
+			_, err := PruneStore(context.Background(), s.env, PruneOptions{Now: later(), Forget: []string{"x"}})
 			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(fault.Hint(err), c.hint) {
 				t.Errorf("%v, hint %q", err, fault.Hint(err))
 			}
@@ -268,10 +279,40 @@ func TestPruneWaitsForProfiles(t *testing.T) {
 	s.must(err)
 }
 
+// endsWith is a context that is done as soon as a file is gone.
+type endsWith struct {
+	context.Context
+	file string
+}
+
+func (c endsWith) Err() error {
+	if _, err := os.Lstat(c.file); err != nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+// What was given up is told of, also when the packages then stay.
+func TestPruneTellsWhatIsGoneWhenItFails(t *testing.T) {
+	s := newStocked(t, "removed", "nobody")
+	gone := s.change("gone", "removed")
+	s.must(os.RemoveAll(gone.Dir))
+	files, err := filepath.Glob(filepath.Join(gone.State, "generations", "*.tar.gz"))
+	s.must(err)
+	ctx := endsWith{context.Background(), files[0]}
+	pruned, err := PruneStore(ctx, s.env, PruneOptions{Now: later(), Forget: []string{"gone"}})
+	if !errors.Is(err, context.Canceled) || pruned == nil {
+		t.Fatalf("%+v, %v", pruned, err)
+	}
+	if diff := cmp.Diff([]string{"gone"}, pruned.Forgotten); diff != "" || s.held() != "nobody removed" {
+		t.Errorf("%s, and the store holds %s", diff, s.held())
+	}
+}
+
 // A home without a store has nothing to prune, and gets none.
 func TestPruneNothing(t *testing.T) {
 	env, _ := world(t)
-	pruned, err := PruneStore(context.Background(), env, PruneOptions{Now: later(), Forget: true})
+	pruned, err := PruneStore(context.Background(), env, PruneOptions{Now: later(), Forget: []string{"x"}})
 	if err != nil || len(pruned.Removed) > 0 {
 		t.Errorf("%+v, %v", pruned, err)
 	}
