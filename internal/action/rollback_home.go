@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"dsh/internal/staging"
 )
@@ -41,7 +42,7 @@ func RollbackHome(ctx context.Context, env Env, opts RollbackOptions) (done *Rol
 	if done.Changes.Empty() {
 		return done, nil
 	}
-	err = env.inHomeHistory(opts.Now, func() error { return env.writeHome(done.Changes, target) })
+	err = env.inHomeHistory(opts.Now, func() error { return env.writeHome(done.Changes, p.now, target) })
 	if err != nil {
 		return nil, env.unwritable(err)
 	}
@@ -54,21 +55,46 @@ func RollbackHome(ctx context.Context, env Env, opts RollbackOptions) (done *Rol
 	return done, nil
 }
 
-// writeHome puts the changed files of the home's layer in place, each of them
-// whole or not at all.
-func (env Env) writeHome(change *StateChange, target *staging.Generation) error {
-	for _, f := range target.Files {
-		if err := staging.WriteFile(env.Home.Path(f.Path), f.Data, f.Mode.Perm()); err != nil {
-			return fmt.Errorf("restoring the home layer: %w", err)
-		}
+// writeHome makes the home's files that differ what they are in a state, unless
+// somebody edited them since they were as in now. The patch, which may use what
+// .env says, comes last.
+func (env Env) writeHome(change *StateChange, now, target *staging.Generation) error {
+	files, err := homeFiles(env.Home)
+	if err != nil {
+		return err
 	}
+	for _, f := range compareStates(now, &staging.Generation{Files: files}).Files {
+		return &staging.ChangedError{Path: env.Home.Path(f.Path)}
+	}
+	wanted := filesOf(target)
 	for _, f := range change.Files {
-		if f.Change != FileRemoved {
-			continue
+		if f.Change == FileRemoved {
+			err = staging.RemoveAll(env.Home.Path(f.Path))
+		} else {
+			err = writeExactly(env.Home.Path(f.Path), wanted[f.Path])
 		}
-		if err := staging.RemoveAll(env.Home.Path(f.Path)); err != nil {
+		if err != nil {
 			return fmt.Errorf("restoring the home layer: %w", err)
 		}
 	}
 	return nil
+}
+
+// writeExactly gives a file content and permissions. At no moment somebody can
+// read it who may not read both what it held and what it will hold.
+func writeExactly(path string, f staging.SavedFile) error {
+	mode := f.Mode.Perm()
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&^mode != 0 {
+		if err := staging.OS.Chmod(path, info.Mode().Perm()&mode); err != nil {
+			return err
+		}
+	}
+	if _, err := staging.WriteFileIfChanged(path, f.Data, mode); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm() != mode {
+		err = staging.OS.Chmod(path, mode)
+	}
+	return err
 }
