@@ -95,7 +95,11 @@ func Export(ctx context.Context, env Env, opts ExportOptions) (done *Exported, e
 	if opts.Out != nil {
 		return x.done, fill(opts.Out)
 	}
-	return x.done, writeArchive(target, opts.Force, fill)
+	perm := fs.FileMode(0o644)
+	if x.private {
+		perm = 0o600
+	}
+	return x.done, writeArchive(target, perm, opts.Force, fill)
 }
 
 // checkTarget says early why a file cannot be written.
@@ -122,14 +126,14 @@ func existsError(file string) error {
 }
 
 // writeArchive writes a file whole or not at all.
-func writeArchive(file string, force bool, fill func(io.Writer) error) (err error) {
+func writeArchive(file string, perm fs.FileMode, force bool, fill func(io.Writer) error) (err error) {
 	temp, remove, err := staging.TempDir(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	staged := filepath.Join(temp, "archive")
-	f, err := staging.OS.Create(staged, 0o644)
+	f, err := staging.OS.Create(staged, perm)
 	if err != nil {
 		return err
 	}
@@ -162,6 +166,7 @@ type exporter struct {
 	files    map[string]archive.Content
 	archives []archive.Content // of packages
 	inSource map[string]bool   // files of sources that are there by wish
+	private  bool              // only its owner may read the archive
 	done     *Exported
 }
 
@@ -205,13 +210,18 @@ func (x *exporter) leaveOut(path, reason string) {
 	x.done.LeftOut = append(x.done.LeftOut, archive.LeftOut{Path: path, Reason: reason})
 }
 
-// put makes bytes a file of the archive.
-func (x *exporter) put(path string, data []byte, executable bool) {
+// put makes bytes a file of the archive. What others cannot read here, they
+// cannot read there.
+func (x *exporter) put(path string, data []byte, mode fs.FileMode) {
+	x.private = x.private || isPrivate(mode)
 	x.files[path] = archive.Content{
-		Member: archive.Member{Path: archive.FilePath(path), Executable: executable},
+		Member: archive.Member{Path: archive.FilePath(path), Executable: mode&0o111 != 0, Private: isPrivate(mode)},
 		Open:   func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
 }
+
+// isPrivate says whether only its owner may use a file.
+func isPrivate(mode fs.FileMode) bool { return mode&0o077 == 0 }
 
 func (x *exporter) contents() []archive.Content {
 	all := slices.Clone(x.archives)
@@ -242,9 +252,9 @@ func (x *exporter) gather(ctx context.Context, now *staging.Generation) error {
 	if err := x.checkIncluded(func(name string) bool { return x.inSource[name] }); err != nil {
 		return err
 	}
-	x.put(manifestName, x.manifest.Bytes(), false)
+	x.put(manifestName, x.manifest.Bytes(), 0o644)
 	if x.lock != nil {
-		x.put(install.LockName, x.lock.Bytes(), false)
+		x.put(install.LockName, x.lock.Bytes(), 0o644)
 	}
 	x.done.Files = len(x.files)
 	if x.opts.Packages {

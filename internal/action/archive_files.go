@@ -24,16 +24,16 @@ import (
 // machine, and warns of what they say about it.
 func (x *exporter) addFiles(now *staging.Generation) error {
 	for _, f := range now.Files {
-		data, reason := x.travels(now, f)
+		kept, reason := x.travels(now, f)
 		if reason != "" {
 			x.leaveOut(f.Path, reason)
 		}
-		if data == nil {
+		if kept == nil {
 			continue
 		}
-		x.put(f.Path, data, f.Mode&fs.ModeSymlink == 0 && f.Mode&0o111 != 0)
-		x.warnOfSecrets(f.Path, data)
-		x.warnOfPlaces(f.Path, data)
+		x.put(f.Path, kept.Data, kept.Mode)
+		x.warnOfSecrets(f.Path, kept.Data)
+		x.warnOfPlaces(f.Path, kept.Data)
 	}
 	for _, name := range now.TooLarge {
 		if !x.included(name) {
@@ -65,8 +65,13 @@ func (x *exporter) putLarge(name string) error {
 	if err != nil {
 		return err
 	}
+	mode := info.Mode()
+	if isSecretFile(path.Base(name)) {
+		mode &^= 0o077
+	}
+	x.private = x.private || isPrivate(mode)
 	x.files[name] = archive.Content{
-		Member: archive.Member{Path: archive.FilePath(name), Executable: info.Mode()&0o111 != 0},
+		Member: archive.Member{Path: archive.FilePath(name), Executable: mode&0o111 != 0, Private: isPrivate(mode)},
 		Open:   func() (io.ReadCloser, error) { return os.Open(file) },
 	}
 	return nil
@@ -74,40 +79,43 @@ func (x *exporter) putLarge(name string) error {
 
 // travels is what of a file goes into the archive, nil for nothing, and why it
 // is not all.
-func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (data []byte, reason string) {
+func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (kept *staging.SavedFile, reason string) {
 	if err := archive.CheckFile(f.Path); err != nil {
 		return nil, err.Error()
 	}
 	target, reason := x.leadsTo(f.Path)
-	data = f.Data
+	file := f
 	if f.Mode&fs.ModeSymlink != 0 {
 		if reason != "" {
 			return nil, reason
 		}
-		to, ok := now.File(target)
-		if !ok {
+		i := slices.IndexFunc(now.Files, func(to staging.SavedFile) bool { return to.Path == target })
+		if i < 0 {
 			return nil, fmt.Sprintf("it is a link to %s, which does not travel", target)
 		}
-		data = to
+		file = now.Files[i]
 	}
-	switch base := path.Base(f.Path); {
+	base := path.Base(f.Path)
+	secret := isSecretFile(base) || isSecretFile(path.Base(target)) || registryLogin.Match(file.Data)
+	switch {
 	case x.included(f.Path):
+		if secret {
+			file.Mode &^= 0o077
+		}
 	case base == npmrcName:
-		if kept, left := registriesOnly(data, refusedOfOwn); len(left) > 0 {
-			if len(kept) == 0 {
+		if lines, left := registriesOnly(file.Data, refusedOfOwn); len(left) > 0 {
+			if len(lines) == 0 {
 				return nil, mayHoldSecrets
 			}
-			return kept, "only the registries that it names travel; the rest may hold secrets"
+			// Without its secrets it need not be kept from anybody.
+			return &staging.SavedFile{Mode: 0o644, Data: lines}, "only the registries that it names travel; the rest may hold secrets"
 		}
-	case isSecretFile(base) || isSecretFile(path.Base(target)) || registryLogin.Match(data):
+	case secret:
 		return nil, mayHoldSecrets
 	case reason != "" && !slices.Contains(ownFiles, f.Path):
 		return nil, reason
 	}
-	if data == nil {
-		data = []byte{}
-	}
-	return data, ""
+	return &file, ""
 }
 
 // ownFiles are what a profile is made of. They travel wherever they are kept.

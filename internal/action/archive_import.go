@@ -151,6 +151,9 @@ func (a *Archive) member(ctx context.Context, m archive.Member, r io.Reader) err
 		if m.Executable {
 			mode = 0o755
 		}
+		if m.Private || isSecretFile(path.Base(rel)) || registryLogin.Match(data) {
+			mode &^= 0o077
+		}
 		a.files = append(a.files, staging.SavedFile{Path: rel, Mode: mode, Data: data})
 		return err
 	}

@@ -162,7 +162,7 @@ func (x *exporter) addSource(ctx context.Context, kind profile.DependencyKind, s
 		return err
 	}
 	at := x.freeName(flatName(spec.Name) + "-" + node.Version)
-	x.put(at, data, false)
+	x.put(at, data, 0o644)
 	if spec.Kind == install.Link {
 		delete(x.lock.Nodes, "node_modules/"+spec.Name)
 		delete(x.lock.Wanted, spec.Name)
@@ -223,6 +223,7 @@ func (x *exporter) pack(name string, entry store.Entry) ([]byte, error) {
 	for _, f := range entry.Files {
 		if shown := name + "/" + f.Path; x.included(shown) {
 			x.inSource[shown] = true
+			x.private = x.private || isSecretFile(path.Base(f.Path))
 		} else if isSecretFile(path.Base(f.Path)) {
 			x.leaveOut(shown, mayHoldSecrets)
 			continue

@@ -67,6 +67,7 @@ type Member struct {
 	Size       int64  `json:"size"`
 	SHA256     string `json:"sha256"` // in lower-case hexadecimal digits
 	Executable bool   `json:"executable,omitempty"`
+	Private    bool   `json:"private,omitempty"` // for nobody but its owner
 	// Integrity is a package's hash as lockfiles have it.
 	Integrity string `json:"integrity,omitempty"`
 }
