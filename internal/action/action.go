@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,7 +110,7 @@ type Replaced struct {
 // empty. What cannot be read counts.
 func inUse(dir string) bool {
 	file := filepath.Join(dir, "package.json")
-	text, err := os.ReadFile(file)
+	text, err := profile.ReadFile(file)
 	if err == nil {
 		m, err := profile.ParseManifest(file, text)
 		if err != nil {
@@ -126,7 +125,7 @@ func inUse(dir string) bool {
 		return true
 	}
 	file = filepath.Join(dir, "cordis.patch.yml")
-	text, err = os.ReadFile(file)
+	text, err = profile.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}

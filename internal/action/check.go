@@ -347,7 +347,7 @@ func manifestFindings(c *Composed) []check.Finding {
 		})
 	}
 	file := c.Profile.Manifest.Path()
-	text, err := os.ReadFile(file)
+	text, err := profile.ReadFile(file)
 	if err != nil || !bytes.HasPrefix(text, []byte("\ufeff")) {
 		return findings
 	}

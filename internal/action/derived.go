@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,7 +61,7 @@ func (env Env) lost(dir string) ([]string, error) {
 // lockIn is the lockfile in a directory, nil where there is none.
 func lockIn(dir string) (*install.Lock, error) {
 	file := filepath.Join(dir, install.LockName)
-	text, err := os.ReadFile(file)
+	text, err := profile.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -3,7 +3,6 @@ package action
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -127,7 +126,7 @@ func (s DiffSide) compose(ctx context.Context, env Env) (*Composed, error) {
 		return look(ctx, env, layers, false)
 	}
 	file := filepath.Join(s.Dir, "package.json")
-	text, err := os.ReadFile(file)
+	text, err := profile.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("failed to read profile manifest %w", err)
 	}

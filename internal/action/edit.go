@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -206,18 +205,14 @@ func writeOver(file string, was, data []byte) error {
 	return err
 }
 
-// readFile is the content of a file, nil if there is none. That of a project
-// comes with a repository, and may be a pipe or a device.
+// readFile is the content of a file, nil if there is none.
 func readFile(file string) ([]byte, error) {
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fault.Errorf(fault.Composition, "reading the patch file: %s is no file", file)
-	}
-	text, err := os.ReadFile(file)
+	text, err := profile.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the patch file: %w", err)
+		return nil, err // it says what was read
 	}
 	return append([]byte{}, text...), nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -103,7 +102,7 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 	err := e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) error {
 		e.report.File = p.Manifest.Path()
 		// As it stands on disk, for the manifest leaves a byte-order mark out.
-		was, err := os.ReadFile(p.Where(e.report.File))
+		was, err := profile.ReadFile(p.Where(e.report.File))
 		text := was
 		if errors.Is(err, fs.ErrNotExist) {
 			text, err = p.Manifest.Bytes(), nil // it comes with the transaction

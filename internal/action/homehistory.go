@@ -18,14 +18,14 @@ var homeLayer = []string{".env", "cordis.patch.yml"}
 func homeFiles(home profile.Home) ([]staging.SavedFile, error) {
 	var files []staging.SavedFile
 	for _, name := range homeLayer {
-		data, err := os.ReadFile(home.Path(name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		info, err := os.Stat(home.Path(name))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue // no history holds a pipe, as which some programs give an .env
 		}
 		if err != nil {
 			return nil, err
 		}
-		info, err := os.Stat(home.Path(name))
+		data, err := profile.ReadFile(home.Path(name))
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func ReadForeign(dir string, manifest *profile.Manifest) (*Foreign, error) {
 	}
 	for _, name := range names {
 		file := filepath.Join(dir, name)
-		text, err := os.ReadFile(file)
+		text, err := profile.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -215,7 +215,7 @@ func (j *Job) Mend(ctx context.Context, manifest *profile.Manifest, from *Lock) 
 // writeLock puts the lockfile into the transaction, unless it says the same
 // already.
 func (j *Job) writeLock(lock *Lock) error {
-	was, err := os.ReadFile(filepath.Join(j.Files, LockName))
+	was, err := profile.ReadFile(filepath.Join(j.Files, LockName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read lockfile: %w", err)
 	}

@@ -331,7 +331,7 @@ func (j *Job) begin() error {
 	if err := j.locate(); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(j.Files, LockName))
+	text, err := profile.ReadFile(filepath.Join(j.Files, LockName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -399,7 +399,7 @@ func (j *Job) command(words ...string) string {
 // readManifest reads the manifest that the profile has now, and returns its
 // bytes too.
 func (j *Job) readManifest() (text []byte, err error) {
-	text, err = os.ReadFile(filepath.Join(j.Files, "package.json"))
+	text, err = profile.ReadFile(filepath.Join(j.Files, "package.json"))
 	if err != nil {
 		return nil, fmt.Errorf("failed to read profile manifest: %w", err)
 	}

@@ -57,7 +57,7 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 // readWhatReads reads the present manifest and lockfile for comparison; one
 // that cannot be read counts as empty.
 func (j *Job) readWhatReads() error {
-	if text, err := os.ReadFile(filepath.Join(j.Files, LockName)); err == nil {
+	if text, err := profile.ReadFile(filepath.Join(j.Files, LockName)); err == nil {
 		j.locked, _ = ParseLock(LockName, text)
 	}
 	var err error

@@ -29,9 +29,13 @@ func IsFresh(dir string, name Name) bool {
 		manifestFile: manifests, patchFile: {[]byte(emptyPatch)}, workspaceFile: {[]byte(workspace)}, rootFile: {[]byte(emptyRoot)},
 	}
 	for _, entry := range entries {
-		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		texts, ours := fresh[entry.Name()]
+		if !ours || !entry.Type().IsRegular() {
+			return false
+		}
+		text, err := ReadFile(filepath.Join(dir, entry.Name()))
 		same := func(want []byte) bool { return bytes.Equal(text, want) }
-		if err != nil || !slices.ContainsFunc(fresh[entry.Name()], same) {
+		if err != nil || !slices.ContainsFunc(texts, same) {
 			return false
 		}
 	}

@@ -152,14 +152,14 @@ func open(home Home, name Name, makeAny bool, w writes) (*Profile, error) {
 func openAt(where func(string) string, home Home, name Name, makeAny bool, w writes) (*Profile, error) {
 	p := &Profile{Name: name, Dir: home.ProfileDir(name), where: where}
 	path := filepath.Join(p.Dir, manifestFile)
-	text, err := os.ReadFile(p.Where(path))
+	text, err := ReadFile(p.Where(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		tmpl, ok := templateFor(name, makeAny)
 		if gone := missing(home, name); !ok || w.init == nil || gone.Lost {
 			return nil, gone
 		}
 		if p.Created, err = w.init(home, name, tmpl); err == nil {
-			text, err = os.ReadFile(p.Where(path)) // another process may have been faster
+			text, err = ReadFile(p.Where(path)) // another process may have been faster
 		} else if err = w.failed(err); err == nil {
 			text = tmpl.manifest(name)
 		} else {
@@ -212,6 +212,15 @@ func wasUsed(dir string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		return err == nil
 	})
+}
+
+// ReadFile is [os.ReadFile] for a file of a profile or of the home. A pipe, a
+// device or a socket in its place is an error: to read it may take for ever.
+func ReadFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is a pipe, a device or a socket, and no file")}
+	}
+	return os.ReadFile(path)
 }
 
 // fileAbove is the file that stands where a directory on the way to path belongs.

@@ -51,7 +51,7 @@ func (o Options) readFile(path string) ([]byte, error) {
 	if o.ReadFile != nil {
 		return o.ReadFile(path)
 	}
-	return os.ReadFile(o.Profile.Where(path))
+	return profile.ReadFile(o.Profile.Where(path))
 }
 
 // bundlePlaces is the profile's bundles in their places.
@@ -269,8 +269,10 @@ func (s *Stack) file(opts Options, src source) error {
 		return s.project(opts, src)
 	case text == nil && src.kind == compose.ProfileLayer:
 		text, err = opts.readFile(src.label)
+	case text == nil && src.kind == compose.HomeLayer:
+		text, err = profile.ReadFile(src.label)
 	case text == nil:
-		text, err = os.ReadFile(src.label)
+		text, err = os.ReadFile(src.label) // it may be a pipe, which the user named
 	}
 	if src.optional && errors.Is(err, fs.ErrNotExist) {
 		return nil
