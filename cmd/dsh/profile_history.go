@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -217,7 +216,7 @@ func fileLine(f action.FileChange) string {
 // rollback reads [NAME] [N]. A number alone is N; where a profile is called so
 // as well, nobody can know which of the two is meant.
 func (p *profileRun) rollback() error {
-	opts := action.RollbackOptions{To: p.cli.Int("to"), DryRun: p.cli.Bool("dry-run"), Back: 1, Now: time.Now()}
+	opts := action.RollbackOptions{To: p.cli.Int("to"), DryRun: p.cli.Bool("dry-run"), Back: 1}
 	if p.cli.IsSet("to") && opts.To < 1 {
 		return fault.Errorf(fault.Other, "--to takes the id of a saved state, a number from 1")
 	}
@@ -266,22 +265,26 @@ func (p *profileRun) changesBack() (int, error) {
 	}
 	text := p.args[last]
 	n, err := strconv.Atoi(text)
+	alone := last == 0 && p.invocation.Implied && !p.cli.Bool("home")
 	switch {
-	case err != nil && last == 0:
+	case err != nil && last == 0, n < 1 && alone && p.isProfile(text):
 		return 0, nil // a name
 	case err != nil || n < 1:
 		return 0, fault.WithHint(fault.Errorf(fault.Other, "profile rollback takes a number of changes from 1, and got %q", text),
 			"the number comes last: dsh profile rollback [NAME] [N]")
-	case last == 0 && p.invocation.Implied && !p.cli.Bool("home"):
-		name, err := profile.ParseName(text)
-		if err == nil && action.Known(p.env, name) {
-			return 0, fault.WithHint(fault.Errorf(fault.Other, "%s is both a number of changes and a profile", text),
-				"for the profile: dsh profile rollback --profile %s; for the number: dsh profile rollback --profile %s %s",
-				fault.ShellWord(text), fault.ShellWord(p.invocation.Profile), text)
-		}
+	case alone && p.isProfile(text):
+		return 0, fault.WithHint(fault.Errorf(fault.Other, "%s is both a number of changes and a profile", text),
+			"for the profile: dsh profile rollback --profile %s; for the number: dsh profile rollback --profile %s %s",
+			fault.ShellWord(text), fault.ShellWord(p.invocation.Profile), text)
 	}
 	p.args = p.args[:last]
 	return n, nil
+}
+
+// isProfile says whether a word is the name of a profile that is, or was, there.
+func (p *profileRun) isProfile(word string) bool {
+	name, err := profile.ParseName(word)
+	return err == nil && action.Known(p.env, name)
 }
 
 func (p *profileRun) rolledBack(done *action.RolledBack) error {
