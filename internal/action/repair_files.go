@@ -118,13 +118,17 @@ func (r *repair) lookAtLeftovers() error {
 		r.warnings = append(r.warnings, "another dsh is changing the profile right now, and what is found may be half of that")
 		return nil
 	}
-	beside, err := os.ReadDir(filepath.Dir(r.dir))
+	dir, err := filepath.EvalSymlinks(r.dir) // a change of a profile that is a link works where that leads
+	if err != nil {
+		return err
+	}
+	beside, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil {
 		return err
 	}
 	for _, e := range beside {
-		path := filepath.Join(filepath.Dir(r.dir), e.Name())
-		if !isOwnBeside(e.Name(), filepath.Base(r.dir)) || r.own != "" && strings.HasPrefix(r.own, path+string(filepath.Separator)) {
+		path := filepath.Join(filepath.Dir(dir), e.Name())
+		if !isOwnBeside(e.Name(), filepath.Base(dir)) || r.own != "" && strings.HasPrefix(r.own, path+string(filepath.Separator)) {
 			continue
 		}
 		r.add(Damage{

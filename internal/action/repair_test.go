@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -176,5 +177,58 @@ func TestMendKeepsBrokenFilesPrivate(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a change left is found beside the directory, also where a link leads to
+// it; what stands beside the link is not the profile's.
+func TestMendFindsLeftovers(t *testing.T) {
+	for name, linked := range map[string]bool{"a directory": false, "a link": true} {
+		t.Run(name, func(t *testing.T) {
+			env, opts, file := broken(t)
+			dir := env.Home.ProfileDir(opts.Name)
+			put(t, file, "[]\n")
+			own, other := filepath.Join(filepath.Dir(dir), ".x.staging-0123456789ab"), filepath.Join(filepath.Dir(dir), ".real.staging-0123456789ab")
+			if linked {
+				real := filepath.Join(t.TempDir(), "real")
+				if err := errors.Join(os.Rename(dir, real), os.Symlink(real, dir)); err != nil {
+					t.Skip("no links here: ", err)
+				}
+				own, other = filepath.Join(filepath.Dir(real), ".real.staging-0123456789ab"), own
+			}
+			if err := errors.Join(os.Mkdir(own, 0o755), os.Mkdir(other, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(own, "lock"), "{}\n")
+			own, err := filepath.EvalSymlinks(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown, err := Diagnose(context.Background(), env, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := Mend(context.Background(), env, opts, shown)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found, mended []string
+			for _, d := range shown.Damages {
+				if d.Code == Leftover {
+					found = append(found, d.File)
+				}
+			}
+			for _, d := range done.Damages {
+				if d.Code == Leftover && d.Mended {
+					mended = append(mended, d.File)
+				}
+			}
+			if diff := cmp.Diff([][]string{{own}, {own}}, [][]string{found, mended}); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := os.Lstat(other); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
