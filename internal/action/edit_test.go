@@ -42,6 +42,29 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
+// Whoever changes the home's files, the states before and after have a time: a
+// history gives up first what is old.
+func TestStatesOfTheHomeHaveATime(t *testing.T) {
+	env, opts, _ := editWorld(t, patch)
+	opts.Layer = compose.HomeLayer
+	put(t, env.Home.PatchPath(), patch)
+	if _, err := Switch(context.Background(), env, SwitchOptions{EditOptions: opts, On: true}, "hmr"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RollbackHome(context.Background(), env, RollbackOptions{Back: 1}); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := staging.OpenHistory(env.Home.HistoryDir()).List()
+	if err != nil || len(saved) != 3 {
+		t.Fatalf("%d states, %v", len(saved), err)
+	}
+	for _, g := range saved {
+		if g.Saved.Year() < 2000 {
+			t.Errorf("state %d is of %s", g.ID, g.Saved)
+		}
+	}
+}
+
 // TestEditSeesWhatAnEditorWrites lets somebody who takes no lock write the file
 // while it is being edited.
 func TestEditSeesWhatAnEditorWrites(t *testing.T) {

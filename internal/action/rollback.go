@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"dsh/internal/check"
 	"dsh/internal/fault"
@@ -28,7 +27,6 @@ type RollbackOptions struct {
 	// 0 where Back counts.
 	Back, To int
 	DryRun   bool
-	Now      time.Time // what a state of the home is dated with
 }
 
 // RolledBack says what going back to a generation did, or would do.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,7 +59,7 @@ func (h homeWorld) state() map[string]homeFile {
 // back goes back, one change or to a state.
 func (h homeWorld) back(to int) *RolledBack {
 	h.t.Helper()
-	done, err := RollbackHome(context.Background(), h.env, RollbackOptions{Back: 1, To: to, Now: time.Unix(0, 0)})
+	done, err := RollbackHome(context.Background(), h.env, RollbackOptions{Back: 1, To: to})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -96,7 +95,7 @@ func TestRollbackHome(t *testing.T) {
 		if i == 0 {
 			continue // it is found
 		}
-		if err := env.inHomeHistory(time.Unix(0, 0), func() error { h.lay(state); return nil }); err != nil {
+		if err := env.inHomeHistory(func() error { h.lay(state); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +121,7 @@ func TestRollbackHomeOfPermissions(t *testing.T) {
 	env, _ := world(t)
 	h := homeWorld{t, env}
 	state := map[string]homeFile{".env": {"A=1\n", 0o644}}
-	if err := env.inHomeHistory(time.Unix(0, 0), func() error { h.lay(state); return nil }); err != nil {
+	if err := env.inHomeHistory(func() error { h.lay(state); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	h.lay(map[string]homeFile{".env": {"A=1\n", 0o600}})
