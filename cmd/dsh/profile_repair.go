@@ -140,6 +140,9 @@ func (p *profileRun) printRepair(w io.Writer, r *action.Repair) {
 	if r.Changed && r.Saved > 0 {
 		fmt.Fprintf(w, "to take it back: %s\n", fault.ShellWords("dsh", "profile", "rollback", r.Profile))
 	}
+	if r.HomeChanged {
+		fmt.Fprintln(w, "to take back what was changed for all profiles: dsh profile rollback --home")
+	}
 }
 
 // printDamages prints what is wrong, and what is, or was, done about it.

@@ -82,6 +82,8 @@ type Repair struct {
 	Damages []Damage `json:"damages"`
 	Left    int      `json:"left"`  // damages that are not mended, notes left out
 	Saved   int      `json:"saved"` // the generation that mending made, 0 if none
+	// HomeChanged says that rows of the home's patch were switched off.
+	HomeChanged bool `json:"homeChanged"`
 	// Kept are the copies of files that could not be read.
 	Kept     []string `json:"kept"`
 	Warnings []string `json:"-"`
@@ -212,22 +214,32 @@ func Mend(ctx context.Context, env Env, opts RepairOptions, shown *Repair) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	for _, row := range r.homeRows {
-		edit, err := Switch(ctx, env, SwitchOptions{EditOptions: EditOptions{Name: opts.Name, Layer: compose.HomeLayer}}, row)
-		if err != nil {
-			return nil, fmt.Errorf("switching off row %s of the home's patch: %w", row, err)
-		}
-		r.warnings = append(r.warnings, edit.Warnings...)
-	}
+	homeChanged := r.switchOffHomeRows(ctx)
 	after, err := diagnose(ctx, env, opts, "")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("profile %s was changed, and looking at it again failed: %w", opts.Name, err)
 	}
 	report := r.report()
-	report.Changed, report.Saved = true, saved
+	report.Changed, report.Saved, report.HomeChanged = true, saved, homeChanged
 	report.Warnings = append(report.Warnings, after.warnings...)
 	report.settle(after.damages)
 	return report, nil
+}
+
+// switchOffHomeRows switches rows of the home's patch off, and says whether that
+// changed it. The profile is changed by then, so what fails is a warning, and the
+// row is found again.
+func (r *repair) switchOffHomeRows(ctx context.Context) (changed bool) {
+	for _, row := range r.homeRows {
+		edit, err := Switch(ctx, r.env, SwitchOptions{EditOptions: EditOptions{Name: r.opts.Name, Layer: compose.HomeLayer}}, row)
+		if err != nil {
+			r.warnings = append(r.warnings, fmt.Sprintf("row %s of the home's patch was not switched off: %v", row, err))
+			continue
+		}
+		changed = changed || edit.Changed
+		r.warnings = append(r.warnings, edit.Warnings...)
+	}
+	return changed
 }
 
 // mendsFiles says whether there is something to mend that takes no packages.

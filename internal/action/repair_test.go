@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,4 +232,44 @@ func TestMendFindsLeftovers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The home's patch is changed after the profile. Where that fails, it is told
+// what was changed, and the row is still there to be switched off.
+func TestMendTellsOfTheProfileWhenTheHomeFails(t *testing.T) {
+	for name, fails := range map[string]bool{"it works": false, "it fails": true} {
+		t.Run(name, func(t *testing.T) {
+			env, opts, _ := broken(t)
+			opts.Rows = true
+			home := env.Home.PatchPath()
+			put(t, home, "- insert: [{id: lost, name: my-plugin}]\n")
+			shown := diagnosed(t, env, opts)
+			if fails {
+				if err := os.MkdirAll(env.Home.Path("state", editLock), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			done, err := Mend(context.Background(), env, opts, shown)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := slices.ContainsFunc(done.Warnings, func(w string) bool { return strings.Contains(w, "row lost of the home's patch was not switched off: ") })
+			if !done.Changed || done.Saved == 0 || done.HomeChanged == fails || told != fails || (done.Left == 1) != fails {
+				t.Errorf("%+v", done)
+			}
+			text, err := os.ReadFile(home)
+			if err != nil || strings.Contains(string(text), "disabled: true") == fails {
+				t.Errorf("the home's patch: %q, %v", text, err)
+			}
+		})
+	}
+}
+
+func diagnosed(t *testing.T, env Env, opts RepairOptions) *Repair {
+	t.Helper()
+	shown, err := Diagnose(context.Background(), env, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shown
 }
