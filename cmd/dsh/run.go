@@ -201,7 +201,7 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 		Installation: inst,
 		Args:         r.args,
 		Waiting: func(h staging.Holder) {
-			r.ui.Say("waiting for another dsh that is changing this profile: %s", h)
+			r.ui.Say("waiting for another dsh: %s", h)
 		},
 	}, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"dsh/internal/action"
 	"dsh/internal/fault"
-	"dsh/internal/staging"
 	"dsh/internal/ui"
 )
 
@@ -28,7 +27,6 @@ func (r *runner) storeCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				env.Waiting = func(h staging.Holder) { r.ui.Say("waiting for another dsh: %s", h) }
 				return ended(c.Context, do(c, env))
 			},
 		}

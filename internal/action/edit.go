@@ -175,8 +175,7 @@ func (e *edit) homeFile(ctx context.Context, change func(*edit, []byte) ([]byte,
 // locked runs work under the lock for files outside of profiles, with the profile
 // as it is now.
 func (e *edit) locked(ctx context.Context, work func(*profile.Profile) error) (err error) {
-	options := e.env.options()
-	lock, err := staging.Acquire(ctx, e.env.Home.Path("state", editLock), options.Command, options.Waiting)
+	lock, err := e.env.acquire(ctx, e.env.Home.Path("state", editLock))
 	if err != nil {
 		return e.env.unwritable(err)
 	}

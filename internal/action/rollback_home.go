@@ -26,8 +26,7 @@ func RollbackHome(ctx context.Context, env Env, opts RollbackOptions) (done *Rol
 		done.DryRun = true
 		return done, nil
 	}
-	options := env.options()
-	lock, err := staging.Acquire(ctx, env.Home.Path("state", editLock), options.Command, options.Waiting)
+	lock, err := env.acquire(ctx, env.Home.Path("state", editLock))
 	if err != nil {
 		return nil, env.unwritable(err)
 	}
@@ -71,7 +70,7 @@ func (env Env) writeHome(change *StateChange, now, target *staging.Generation) e
 		if f.Change == FileRemoved {
 			err = staging.RemoveAll(env.Home.Path(f.Path))
 		} else {
-			err = writeExactly(env.Home.Path(f.Path), wanted[f.Path])
+			err = writeExactly(env.Home.Path(f.Path), wanted[f.Path].SavedFile)
 		}
 		if err != nil {
 			return fmt.Errorf("restoring the home layer: %w", err)

@@ -128,11 +128,8 @@ func PruneStore(ctx context.Context, env Env, opts PruneOptions) (pruned *Pruned
 		return pruned, errors.Join(err, packages.Close())
 	}
 	options := env.options()
-	if options.Wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, options.Wait)
-		defer cancel()
-	}
+	ctx, cancel := env.waiting(ctx)
+	defer cancel()
 	return pruned, packages.Prune(ctx, options.Command, options.Waiting, choose)
 }
 
@@ -184,7 +181,6 @@ func (env Env) lockAll(ctx context.Context) (unlock func() error, err error) {
 	if err != nil {
 		return fail(err)
 	}
-	options := env.options()
 	for _, name := range names {
 		place := env.Home.Place(name)
 		if _, err := os.Lstat(place.Dir); err == nil {
@@ -192,7 +188,7 @@ func (env Env) lockAll(ctx context.Context) (unlock func() error, err error) {
 				return fail(fmt.Errorf("finishing an earlier change of profile %s: %w", name, err))
 			}
 		}
-		lock, err := env.lock(ctx, place, options)
+		lock, err := env.acquire(ctx, filepath.Join(place.State, "lock"))
 		if err != nil {
 			return fail(err)
 		}
@@ -202,16 +198,6 @@ func (env Env) lockAll(ctx context.Context) (unlock func() error, err error) {
 		}
 	}
 	return unlock, nil
-}
-
-// lock takes the lock of a profile, as a transaction does.
-func (env Env) lock(ctx context.Context, place staging.Place, options staging.Options) (*staging.Lock, error) {
-	if options.Wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, options.Wait)
-		defer cancel()
-	}
-	return staging.Acquire(ctx, filepath.Join(place.State, "lock"), options.Command, options.Waiting)
 }
 
 // Forgettable are the removed profiles of which something is kept that pruning
