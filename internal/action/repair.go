@@ -153,14 +153,23 @@ func (r *repair) report() *Repair {
 
 func diagnose(ctx context.Context, env Env, opts RepairOptions, own string) (r *repair, err error) {
 	r = &repair{env: env, opts: opts, dir: env.Home.ProfileDir(opts.Name), own: own, read: map[string][]byte{}, write: map[string][]byte{}, modes: map[string]fs.FileMode{}}
-	past, err := profileSubject(env, opts.Name).look()
+	s := profileSubject(env, opts.Name)
+	now, err := s.now()
 	if err != nil {
 		return nil, err
 	}
-	if past.now == nil {
+	var damaged error
+	if r.generations, damaged = s.history().List(); damaged != nil {
+		// A history that is of no use is no reason to leave the profile broken.
+		r.warnings = append(r.warnings, leftOutOfHistory(damaged))
+	}
+	switch {
+	case now != nil:
+	case len(r.generations) == 0 && damaged == nil:
+		return nil, &UnknownError{opts.Name}
+	default:
 		return nil, fault.WithHint(&profile.MissingError{Name: opts.Name, Dir: r.dir}, "%s brings it back", fault.ShellWords("dsh", "profile", "undelete", opts.Name.String()))
 	}
-	r.generations, r.warnings = past.generations, past.warnings
 	packages := store.Open(env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
 	for _, look := range []func() error{

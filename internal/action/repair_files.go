@@ -104,10 +104,14 @@ func (r *repair) writeFiles(tx *staging.Tx) error {
 func (r *repair) generationWith(name string, good func([]byte) bool) (text []byte, from string) {
 	for i := range r.generations {
 		if text, ok := r.generations[i].File(name); ok && good(text) {
-			return text, fmt.Sprintf("generation %d of %s", r.generations[i].ID, r.generations[i].Saved.Local().Format("2006-01-02 15:04"))
+			return text, generationWords(&r.generations[i])
 		}
 	}
 	return nil, ""
+}
+
+func generationWords(g *staging.Generation) string {
+	return fmt.Sprintf("generation %d of %s", g.ID, g.Saved.Local().Format("2006-01-02 15:04"))
 }
 
 // lookAtLeftovers finds what changes that did not end have left. The next

@@ -18,6 +18,7 @@ import (
 type lastManifest struct {
 	manifest *profile.Manifest
 	from     string // where it comes from, in words
+	damaged  error  // of generations that cannot be read, nil if there are none
 }
 
 // lastManifest is the manifest of the newest generation that has a readable one;
@@ -25,21 +26,26 @@ type lastManifest struct {
 // among them; else that of a fresh profile.
 func (env Env) lastManifest(name profile.Name) (*lastManifest, error) {
 	file := filepath.Join(env.Home.ProfileDir(name), "package.json")
-	generations, err := env.Home.Place(name).History().List()
+	generations, damaged := env.Home.Place(name).History().List()
 	for i := range generations {
 		text, ok := generations[i].File("package.json")
 		if !ok {
 			continue
 		}
 		if m, err := profile.ParseManifest(file, text); err == nil {
-			return &lastManifest{m, fmt.Sprintf("generation %d of %s", generations[i].ID, generations[i].Saved.Local().Format("2006-01-02 15:04"))}, nil
+			return &lastManifest{m, generationWords(&generations[i]), damaged}, nil
 		}
 	}
-	if err != nil && len(generations) > 0 {
-		return nil, err // it may be in the damaged ones
+	last, err := env.toldManifest(name, file)
+	if err != nil {
+		return nil, err
 	}
-	return env.toldManifest(name, file)
+	last.damaged = damaged
+	return last, nil
 }
+
+// leftOutOfHistory is the warning of damaged generations.
+func leftOutOfHistory(err error) string { return fmt.Sprintf("left out of the history: %v", err) }
 
 // toldManifest is a fresh manifest with the dependencies that a lockfile of the
 // profile tells of.
@@ -51,7 +57,7 @@ func (env Env) toldManifest(name profile.Name, file string) (*lastManifest, erro
 	dir := filepath.Dir(file)
 	wanted, told := wantedOf(dir)
 	if told == "" {
-		return &lastManifest{m, "what a fresh profile has"}, nil
+		return &lastManifest{manifest: m, from: "what a fresh profile has"}, nil
 	}
 	bundles := m.Bundles()
 	for _, dep := range slices.Sorted(maps.Keys(wanted)) {
@@ -66,7 +72,8 @@ func (env Env) toldManifest(name profile.Name, file string) (*lastManifest, erro
 		}
 	}
 	m.SetBundles(bundles)
-	return &lastManifest{m, fmt.Sprintf("what %s and the installed packages tell; order and choice of bundles are a guess", told)}, nil
+	from := fmt.Sprintf("what %s and the installed packages tell; order and choice of bundles are a guess", told)
+	return &lastManifest{manifest: m, from: from}, nil
 }
 
 // wantedOf is the dependencies of a profile that its lockfile tells of, and the

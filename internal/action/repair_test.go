@@ -16,6 +16,7 @@ import (
 	"dsh/internal/install"
 	"dsh/internal/installation"
 	"dsh/internal/profile"
+	"dsh/internal/staging"
 )
 
 func TestRepeatedDependencies(t *testing.T) {
@@ -272,4 +273,41 @@ func diagnosed(t *testing.T, env Env, opts RepairOptions) *Repair {
 		t.Fatal(err)
 	}
 	return shown
+}
+
+// Damaged generations are told of, and a manifest is found without them.
+func TestLastManifestBesideDamagedGenerations(t *testing.T) {
+	for name, c := range map[string]struct {
+		damaged int // of three generations, from the newest
+		from    string
+	}{
+		"none": {0, "generation 3 of "}, "some": {2, "generation 1 of "}, "all": {3, "what a fresh profile has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, name := lived(t)
+			files, err := filepath.Glob(filepath.Join(env.Home.StateDir(name), "generations", "*.tar.gz"))
+			if err != nil || len(files) != 3 {
+				t.Fatal(files, err)
+			}
+			for _, file := range files[3-c.damaged:] {
+				put(t, file, "no archive")
+			}
+			put(t, filepath.Join(env.Home.ProfileDir(name), mainFile), "{")
+
+			_, told, err := safeProfile(env, name, staging.View{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := diagnosed(t, env, RepairOptions{PluginOptions: PluginOptions{Name: name}})
+			of := func(list []string) bool {
+				return strings.Contains(strings.Join(list, "\n"), "left out of the history: ")
+			}
+			if !strings.Contains(told[0], "for this once it is taken from "+c.from) || of(told) != (c.damaged > 0) {
+				t.Errorf("safe: %q", told)
+			}
+			if len(shown.Damages) == 0 || !strings.HasPrefix(shown.Damages[0].Mend, "it becomes "+c.from) || of(shown.Warnings) != (c.damaged > 0) {
+				t.Errorf("repair: %+v", shown)
+			}
+		})
+	}
 }

@@ -54,8 +54,11 @@ func safeProfile(env Env, name profile.Name, v staging.View) (*profile.Profile, 
 	if lastErr != nil {
 		return nil, nil, errors.Join(err, lastErr)
 	}
-	told := fmt.Sprintf("%v; for this once it is taken from %s", err, last.from)
-	return &profile.Profile{Name: name, Dir: env.Home.ProfileDir(name), Manifest: last.manifest}, []string{told}, nil
+	told := []string{fmt.Sprintf("%v; for this once it is taken from %s", err, last.from)}
+	if last.damaged != nil {
+		told = append(told, leftOutOfHistory(last.damaged))
+	}
+	return &profile.Profile{Name: name, Dir: env.Home.ProfileDir(name), Manifest: last.manifest}, told, nil
 }
 
 // checkSetAside finds a bundle to set aside that the profile does not have.
