@@ -72,7 +72,11 @@ func Export(ctx context.Context, env Env, opts ExportOptions) (done *Exported, e
 		if v.Redirects() {
 			return nil, fault.Errorf(fault.Environment, "an earlier change of profile %s has to be finished first, and its home cannot be written", opts.Name)
 		}
-		return staging.Snapshot(env.Home.Place(opts.Name))
+		now, err := staging.Snapshot(env.Home.Place(opts.Name))
+		if err == nil {
+			now.Files = now.Followed() // whatever may travel does so as a file
+		}
+		return now, err
 	})
 	if err != nil {
 		return nil, err

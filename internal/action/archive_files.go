@@ -35,12 +35,12 @@ func (x *exporter) addFiles(now *staging.Generation) error {
 		x.warnOfSecrets(f.Path, kept.Data)
 		x.warnOfPlaces(f.Path, kept.Data)
 	}
-	for _, name := range now.TooLarge {
-		if !x.included(name) {
-			x.leaveOut(name, "it is too large")
+	for _, skipped := range now.TooLarge {
+		if !x.included(skipped.Path) {
+			x.leaveOut(skipped.Path, string(skipped.Why))
 			continue
 		}
-		if err := x.putLarge(name); err != nil {
+		if err := x.putLarge(skipped.Path); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"dsh/internal/fault"
@@ -44,15 +43,15 @@ type GenerationInfo struct {
 	Saved   time.Time `json:"saved"`
 	Command string    `json:"command"` // that made the state; "" when it was found
 	Pinned  bool      `json:"pinned"`
-	// TooLarge are files that the generation does not keep.
-	TooLarge []string `json:"tooLarge"`
+	// TooLarge is what the generation does not keep, and why.
+	TooLarge []staging.Skipped `json:"tooLarge"`
 	// Changes is how it differs from the generation before it; nil for the
 	// oldest that is kept.
 	Changes *StateChange `json:"changes"`
 }
 
 func infoOf(g *staging.Generation) GenerationInfo {
-	return GenerationInfo{ID: g.ID, Saved: g.Saved, Command: g.Command, Pinned: g.Pinned, TooLarge: append([]string{}, g.TooLarge...)}
+	return GenerationInfo{ID: g.ID, Saved: g.Saved, Command: g.Command, Pinned: g.Pinned, TooLarge: append([]staging.Skipped{}, g.TooLarge...)}
 }
 
 // subject is what has a history: a profile, or the layer of the home.
@@ -176,12 +175,7 @@ func (s subject) settled(ctx context.Context) (*past, error) {
 
 // edited says that what is there is not what the newest generation has.
 func (p *past) edited() bool {
-	return p.now != nil && (len(p.generations) == 0 || !sameState(p.now, &p.generations[0]))
-}
-
-// sameState says that two states hold the same small files.
-func sameState(a, b *staging.Generation) bool {
-	return slices.EqualFunc(a.Files, b.Files, sameSaved)
+	return p.now != nil && (len(p.generations) == 0 || !staging.Same(p.now, &p.generations[0]))
 }
 
 func sameSaved(a, b staging.SavedFile) bool {

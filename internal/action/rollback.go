@@ -72,8 +72,12 @@ func Rollback(ctx context.Context, env Env, opts RollbackOptions) (*RolledBack, 
 		return nil, err
 	}
 	if opts.DryRun {
+		target, left, err := p.restored(target)
+		if err != nil {
+			return nil, err
+		}
 		done := p.report(target)
-		done.DryRun = true
+		done.DryRun, done.Warnings = true, append(done.Warnings, left...)
 		return done, env.foresee(opts, done, target)
 	}
 	return s.restore(ctx, opts.PluginOptions, func(p *past) (*staging.Generation, error) { return p.choose(opts) })
@@ -85,6 +89,20 @@ func (p *past) choose(opts RollbackOptions) (*staging.Generation, error) {
 		return p.byID(opts.To)
 	}
 	return p.back(opts.Back)
+}
+
+// restored is a generation as it is when it is restored: links of it lead to what
+// is outside the profile now, and that is left alone. What differs there is told.
+func (p *past) restored(g *staging.Generation) (after *staging.Generation, left []string, err error) {
+	after, leads, err := p.env.Home.Place(p.name).Restored(g)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, l := range leads {
+		left = append(left, fmt.Sprintf("%s leads to %s, which is left alone: it is not as it was in generation %d, which holds it as outside/%s (%s)",
+			l.Path, l.To, g.ID, l.Path, p.history().File(g.ID)))
+	}
+	return after, left, nil
 }
 
 // report is what going back to a generation changes.
@@ -177,7 +195,12 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 	if err != nil {
 		return nil, err
 	}
+	target, left, err := p.restored(target)
+	if err != nil {
+		return nil, err
+	}
 	done = p.report(target)
+	done.Warnings = append(done.Warnings, left...)
 	if done.Changes.Empty() && !done.Removed {
 		return done, nil
 	}
@@ -210,12 +233,12 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 
 // tooLarge tells of the files that a generation names and does not hold.
 func (s subject) tooLarge(g *staging.Generation) (warnings []string) {
-	for _, path := range g.TooLarge {
-		if _, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(path))); err == nil {
-			warnings = append(warnings, fmt.Sprintf("%s was left alone: generation %d does not hold it, for its size or because it could not be read", path, g.ID))
-		} else {
-			warnings = append(warnings, fmt.Sprintf("%s does not come back: generation %d does not hold it, for its size or because it could not be read", path, g.ID))
+	for _, skipped := range g.TooLarge {
+		outcome := "does not come back"
+		if _, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(skipped.Path))); err == nil {
+			outcome = "was left alone"
 		}
+		warnings = append(warnings, fmt.Sprintf("%s %s: generation %d does not hold it, because %s", skipped.Path, outcome, g.ID, skipped.Why))
 	}
 	return warnings
 }

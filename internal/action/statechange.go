@@ -229,7 +229,7 @@ func (c *StateChange) files(before, after *staging.Generation) {
 		y, hasIt := b[path]
 		f := FileChange{Path: path, Change: FileChanged}
 		switch {
-		case hadIt && hasIt && sameSaved(x, y):
+		case hadIt && hasIt && sameSaved(x.SavedFile, y.SavedFile) && sameSaved(x.outside, y.outside):
 			continue
 		case !hadIt && leavesOut(before, path), !hasIt && leavesOut(after, path):
 			f.Change = Unkept
@@ -239,16 +239,26 @@ func (c *StateChange) files(before, after *staging.Generation) {
 			f.Change = FileRemoved
 		}
 		if f.Change != Unkept {
-			f.Added, f.Removed = countLines(linesOf(x), linesOf(y))
+			f.Added, f.Removed = countLines(x.lines(), y.lines())
 		}
 		c.Files = append(c.Files, f)
 	}
 }
 
-func filesOf(g *staging.Generation) map[string]staging.SavedFile {
-	files := map[string]staging.SavedFile{}
+// savedFile is a file of a state, or a link and the file outside the profile to
+// which it leads.
+type savedFile struct {
+	staging.SavedFile
+	outside staging.SavedFile
+}
+
+func filesOf(g *staging.Generation) map[string]savedFile {
+	files := map[string]savedFile{}
 	for _, f := range g.Files {
-		files[f.Path] = f
+		files[f.Path] = savedFile{SavedFile: f}
+	}
+	for _, f := range g.Outside {
+		files[f.Path] = savedFile{files[f.Path].SavedFile, f}
 	}
 	return files
 }
@@ -256,17 +266,22 @@ func filesOf(g *staging.Generation) map[string]staging.SavedFile {
 // leavesOut says that a state has something at a path, or above it, that it does
 // not keep.
 func leavesOut(g *staging.Generation, path string) bool {
-	return slices.ContainsFunc(g.TooLarge, func(large string) bool {
-		return path == large || strings.HasPrefix(path, large+"/")
+	return slices.ContainsFunc(g.TooLarge, func(skipped staging.Skipped) bool {
+		return path == skipped.Path || strings.HasPrefix(path, skipped.Path+"/")
 	})
 }
 
-// linesOf is the text of a file, nil where it is a link or no text.
-func linesOf(f staging.SavedFile) []byte {
-	if f.Mode&fs.ModeSymlink != 0 || bytes.IndexByte(f.Data, 0) >= 0 {
+// lines is the text of a file, nil where it is no text, or a link within the
+// profile.
+func (f savedFile) lines() []byte {
+	text := f.Data
+	if f.Mode&fs.ModeSymlink != 0 {
+		text = f.outside.Data
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
 		return nil
 	}
-	return f.Data
+	return text
 }
 
 // countLines is how many lines of b are not in a, and the other way round.

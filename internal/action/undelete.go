@@ -56,7 +56,7 @@ func (s subject) kept(p *past) string {
 	for _, dir := range keptDirs(place.State) {
 		was := place
 		was.Dir = dir
-		if state, err := staging.Snapshot(was); err == nil && sameState(state, &p.generations[0]) {
+		if state, err := staging.Snapshot(was); err == nil && staging.SameFiles(state.Files, p.generations[0].Files) {
 			return dir
 		}
 	}

@@ -235,6 +235,9 @@ func generationText(t testing.TB, file string) string {
 	for _, f := range g.Files {
 		text += strings.ReplaceAll(fmt.Sprintf(" {%s %s %s}", f.Path, f.Mode, f.Data), "\n", `\n`)
 	}
+	for _, f := range g.Outside {
+		text += fmt.Sprintf(" outside {%s %s %s}", f.Path, f.Mode, f.Data)
+	}
 	if len(g.TooLarge) > 0 {
 		text += fmt.Sprintf(" too large: %q", g.TooLarge)
 	}

@@ -58,11 +58,13 @@ func write(manifest string) func(tx *Tx) error {
 	return func(tx *Tx) error { return tx.WriteFile("package.json", []byte(manifest), 0o644) }
 }
 
-// A link to a file outside is changed, saved and restored as that file.
+// What a link leads to outside is changed by way of the link and saved beside it,
+// for all links that lead there. A rollback leaves it alone, and says so.
 func TestTxSavesWhatLinksLeadTo(t *testing.T) {
 	home := newHome(t)
-	place := placeIn(home)
-	moveAndLink(t, place.Dir+"/package.json", home+"/dotfiles/web.json")
+	place, outside := placeIn(home), filepath.Join(home, "dotfiles", "web.json")
+	moveAndLink(t, place.Dir+"/package.json", outside)
+	link(t, outside, place.Dir+"/again")
 	before, err := Snapshot(place)
 	must(t, err)
 	tx := begin(t, home, nil)
@@ -72,11 +74,60 @@ func TestTxSavesWhatLinksLeadTo(t *testing.T) {
 	if data, _ := g.File("package.json"); string(data) != "new" {
 		t.Errorf("saved is %q", data)
 	}
+	now, err := Snapshot(place)
+	must(t, err)
+	if !Same(g, now) {
+		t.Error(cmp.Diff(g, now, public))
+	}
+	all := content(t, home)
 	tx = begin(t, home, nil)
 	must(t, tx.Restore(before), tx.Commit())
-	got := content(t, home)
-	if got["dotfiles/web.json"] != `-rw------- {"old":1}` || !strings.HasPrefix(got["profiles/web/package.json"], "-> ") {
-		t.Error(got)
+	if diff := cmp.Diff(all, content(t, home)); diff != "" {
+		t.Error(diff)
+	}
+	after, left, err := place.Restored(before)
+	must(t, err)
+	if diff := cmp.Diff([]LeftAlone{{"again", outside}, {"package.json", outside}}, left); diff != "" || !Same(now, after) {
+		t.Error(diff, cmp.Diff(now, after, public))
+	}
+	if _, left, err := place.Restored(g); len(left) > 0 || err != nil {
+		t.Error(left, err)
+	}
+}
+
+// A rollback writes into no file outside, whatever became of the link: it makes
+// it lead where it did.
+func TestRestoreLinks(t *testing.T) {
+	for name, turn := range map[string]func(t *testing.T, path string){
+		"leads elsewhere":   func(t *testing.T, path string) { link(t, "../../two", path) },
+		"is gone":           func(t *testing.T, path string) {},
+		"is a file":         func(t *testing.T, path string) { put(t, path, "mine", 0o644) },
+		"is a folder":       func(t *testing.T, path string) { put(t, path+"/a", "mine", 0o644) },
+		"leads to a folder": func(t *testing.T, path string) { link(t, "../../three", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := newHome(t)
+			place := placeIn(home)
+			put(t, home+"/one", "of one", 0o600)
+			put(t, home+"/two", "of two", 0o600)
+			put(t, home+"/three/four", "of three", 0o600)
+			link(t, "../../one", place.Dir+"/.env")
+			before, err := Snapshot(place)
+			must(t, err)
+			put(t, home+"/one", "later", 0o600)
+			must(t, os.Remove(place.Dir+"/.env"))
+			turn(t, place.Dir+"/.env")
+			tx := begin(t, home, nil)
+			must(t, tx.Restore(before), tx.Commit())
+			got := content(t, home)
+			for path, want := range map[string]string{
+				"one": "-rw------- later", "two": "-rw------- of two", "three/four": "-rw------- of three", "profiles/web/.env": "-> ../../one",
+			} {
+				if got[path] != want {
+					t.Errorf("%s is %s", path, got[path])
+				}
+			}
+		})
 	}
 }
 
@@ -124,7 +175,7 @@ func TestRestore(t *testing.T) {
 	put(t, place.Dir+"/large", strings.Repeat("x", largestFile+1), 0o644)
 	put(t, place.Dir+"/kept-elsewhere", "not touched", 0o644)
 	put(t, place.Dir+"/agent-plugins/new/node_modules/x/y", "derived", 0o644)
-	want := &Generation{TooLarge: []string{"kept-elsewhere"}, Files: []SavedFile{
+	want := &Generation{TooLarge: []Skipped{{"kept-elsewhere", LargeFile}}, Files: []SavedFile{
 		{"agent-plugins/old/main.js", 0o755, []byte("back")},
 		{"cordis.patch.yml", 0o600, []byte("[]\n")},
 		{"large", 0o644, []byte("not touched")},

@@ -24,7 +24,8 @@ import (
 // History is the saved generations of one profile, or of the home's own layer.
 // It is a directory of
 //
-//	<id>.tar.gz  a generation: generation.json, and its files below files/
+//	<id>.tar.gz  a generation: generation.json, its files below files/, and
+//	             below outside/ what links led to
 //	<id>.pin     empty: the generation is kept until this file goes
 //	lock         held while generations are removed, pinned, or added by Save
 type History struct {
@@ -49,6 +50,9 @@ const (
 
 func (h History) path(id int) string { return filepath.Join(h.dir, strconv.Itoa(id)+generationExt) }
 func (h History) pin(id int) string  { return filepath.Join(h.dir, strconv.Itoa(id)+pinExt) }
+
+// File is the archive of a generation. "tar -xzf" unpacks it.
+func (h History) File(id int) string { return h.path(id) }
 
 // NoGenerationError is a generation that is not in the history.
 type NoGenerationError struct {
@@ -159,7 +163,7 @@ func (h History) save(files []SavedFile, command string, now time.Time) (id int,
 		return 0, false, err
 	}
 	newest, err := h.newest(ids)
-	if err == nil && newest != nil && SameFiles(newest.Files, files) {
+	if err == nil && newest != nil && Same(newest, &Generation{Files: files}) {
 		return newest.ID, false, nil
 	}
 	// A newest generation that is damaged is no reason to keep none.
@@ -306,9 +310,17 @@ func (h History) retire(now time.Time) []string {
 
 // The members of a generation's archive.
 const (
-	headName   = "generation.json"
-	filesName  = "files/"
-	headFormat = 1
+	headName    = "generation.json"
+	filesName   = "files/"
+	outsideName = "outside/"
+	headFormat  = 1
+)
+
+// How large an archive can be, unpacked, and the head in it. Headers of long
+// names come on top of what [room] counts, which is less than twice as much.
+const (
+	largestArchive = 4 * largestSum
+	largestHead    = largestArchive / 4
 )
 
 // generationHead is generation.json.
@@ -317,43 +329,73 @@ type generationHead struct {
 	ID       int       `json:"id"`
 	Saved    time.Time `json:"saved"`
 	Command  string    `json:"command,omitempty"`
-	TooLarge []string  `json:"tooLarge,omitempty"`
+	TooLarge []Skipped `json:"tooLarge,omitempty"`
 }
 
+// encodeGeneration is the archive of a generation. One that could not be read
+// again is an error.
 func encodeGeneration(g *Generation) ([]byte, error) {
-	var buf bytes.Buffer
-	z, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	w := tar.NewWriter(z)
 	head, err := json.MarshalIndent(generationHead{headFormat, g.ID, g.Saved.UTC(), g.Command, g.TooLarge}, "", "\t")
 	if err != nil {
 		return nil, err
 	}
+	if len(head) > largestHead {
+		return nil, fault.Errorf(fault.Environment, "there are too many files that no generation keeps, %d, to name them all", len(g.TooLarge))
+	}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	unpacked := &counter{Writer: z}
+	if err := errors.Join(writeMembers(unpacked, g, head), z.Close()); err != nil {
+		return nil, err
+	}
+	if unpacked.n > largestArchive {
+		return nil, fault.Errorf(fault.Environment, "the small files are %d bytes, and no generation holds more than %d", unpacked.n, largestArchive)
+	}
+	return packed.Bytes(), nil
+}
+
+// counter counts what is written.
+type counter struct {
+	io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func writeMembers(to io.Writer, g *Generation, head []byte) error {
+	w := tar.NewWriter(to)
 	add := func(h tar.Header, data []byte) error {
-		h.Format, h.ModTime = tar.FormatPAX, g.Saved.UTC().Truncate(time.Second)
+		h.Format, h.ModTime, h.Size = tar.FormatPAX, g.Saved.UTC().Truncate(time.Second), int64(len(data))
 		if err := w.WriteHeader(&h); err != nil {
 			return err
 		}
 		_, err := w.Write(data)
 		return err
 	}
-	err = add(tar.Header{Typeflag: tar.TypeReg, Name: headName, Mode: 0o600, Size: int64(len(head))}, head)
-	for _, f := range g.Files {
-		if err != nil {
-			break
-		}
-		if f.Mode&fs.ModeSymlink != 0 {
-			err = add(tar.Header{Typeflag: tar.TypeSymlink, Name: filesName + f.Path, Linkname: string(f.Data), Mode: 0o777}, nil)
-		} else {
-			err = add(tar.Header{Typeflag: tar.TypeReg, Name: filesName + f.Path, Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data))}, f.Data)
+	err := add(tar.Header{Typeflag: tar.TypeReg, Name: headName, Mode: 0o600}, head)
+	for _, part := range []struct {
+		below string
+		files []SavedFile
+	}{{filesName, g.Files}, {outsideName, g.Outside}} {
+		for _, f := range part.files {
+			if err != nil {
+				return err
+			}
+			if f.Mode&fs.ModeSymlink != 0 {
+				err = add(tar.Header{Typeflag: tar.TypeSymlink, Name: part.below + f.Path, Linkname: string(f.Data), Mode: 0o777}, nil)
+			} else {
+				err = add(tar.Header{Typeflag: tar.TypeReg, Name: part.below + f.Path, Mode: int64(f.Mode.Perm())}, f.Data)
+			}
 		}
 	}
-	if err = errors.Join(err, w.Close(), z.Close()); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	return errors.Join(err, w.Close())
 }
 
 func decodeGeneration(data []byte) (*Generation, error) {
@@ -361,9 +403,7 @@ func decodeGeneration(data []byte) (*Generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Headers and their padding come on top of the files.
-	const largest = 4 * largestSum
-	content := &io.LimitedReader{R: z, N: largest}
+	content := &io.LimitedReader{R: z, N: largestArchive + 1}
 	r := tar.NewReader(content)
 	head, err := readHead(r)
 	if err != nil {
@@ -378,22 +418,36 @@ func decodeGeneration(data []byte) (*Generation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("after %d files: %w", len(g.Files), err)
 		}
-		f, err := readSaved(h, r)
-		if err != nil {
+		if err := g.readMember(h, r); err != nil {
 			return nil, err
 		}
-		g.Files = append(g.Files, f)
 	}
 	// The checksum is at the very end.
 	if _, err := io.Copy(io.Discard, content); err != nil {
 		return nil, err
 	}
-	sorted := slices.IsSortedFunc(g.Files, func(a, b SavedFile) int { return strings.Compare(a.Path, b.Path) })
-	unique := len(slices.CompactFunc(slices.Clone(g.Files), func(a, b SavedFile) bool { return a.Path == b.Path })) == len(g.Files)
-	if !sorted || !unique {
-		return nil, errors.New("its files are not in order")
+	if content.N == 0 {
+		return nil, errors.New("it is too large")
 	}
-	return g, nil
+	return g, g.check()
+}
+
+// check refuses files that are not in order, and what is outside without a link
+// that leads there.
+func (g *Generation) check() error {
+	for _, files := range [][]SavedFile{g.Files, g.Outside} {
+		for i := 1; i < len(files); i++ {
+			if files[i-1].Path >= files[i].Path {
+				return errors.New("its files are not in order")
+			}
+		}
+	}
+	for _, f := range g.Outside {
+		if link, ok := find(g.Files, f.Path); !ok || link.Mode&fs.ModeSymlink == 0 {
+			return fmt.Errorf("it has %s%s, and no link %s%[2]s", outsideName, f.Path, filesName)
+		}
+	}
+	return nil
 }
 
 // formatError is a generation whose format this program does not know.
@@ -412,7 +466,7 @@ func readHead(r *tar.Reader) (generationHead, error) {
 	if h.Name != headName || h.Typeflag != tar.TypeReg {
 		return head, fmt.Errorf("it begins with %s, not with %s", h.Name, headName)
 	}
-	data, err := io.ReadAll(io.LimitReader(r, largestFile))
+	data, err := io.ReadAll(io.LimitReader(r, largestHead))
 	if err != nil {
 		return head, err
 	}
@@ -425,20 +479,28 @@ func readHead(r *tar.Reader) (generationHead, error) {
 	return head, nil
 }
 
-func readSaved(h *tar.Header, r io.Reader) (SavedFile, error) {
+// readMember adds a member of the archive to the generation.
+func (g *Generation) readMember(h *tar.Header, r io.Reader) error {
+	files := &g.Files
 	name, ok := strings.CutPrefix(h.Name, filesName)
-	if !ok || !fs.ValidPath(name) || name == "." || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
-		return SavedFile{}, fmt.Errorf("it has a file with the name %q", h.Name)
+	if !ok {
+		files = &g.Outside
+		name, ok = strings.CutPrefix(h.Name, outsideName)
 	}
-	switch h.Typeflag {
-	case tar.TypeSymlink:
-		return SavedFile{name, fs.ModeSymlink, []byte(h.Linkname)}, nil
-	case tar.TypeReg:
+	if !ok || !fs.ValidPath(name) || name == "." || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fmt.Errorf("it has a file with the name %q", h.Name)
+	}
+	switch {
+	case h.Typeflag == tar.TypeSymlink && files == &g.Files:
+		*files = append(*files, SavedFile{name, fs.ModeSymlink, []byte(h.Linkname)})
+	case h.Typeflag == tar.TypeReg:
 		data, err := io.ReadAll(r)
 		if err != nil {
-			return SavedFile{}, fmt.Errorf("%s: %w", h.Name, err)
+			return fmt.Errorf("%s: %w", h.Name, err)
 		}
-		return SavedFile{name, fs.FileMode(h.Mode).Perm(), data}, nil
+		*files = append(*files, SavedFile{name, fs.FileMode(h.Mode).Perm(), data})
+	default:
+		return fmt.Errorf("%s is neither a file nor a link", h.Name)
 	}
-	return SavedFile{}, fmt.Errorf("%s is neither a file nor a link", h.Name)
+	return nil
 }

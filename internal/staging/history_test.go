@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,10 +15,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/klauspost/compress/gzip"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// public compares what a generation says, and not what it was made of.
+var public = cmpopts.IgnoreUnexported(Generation{})
 
 func saved(path, content string) SavedFile { return SavedFile{path, 0o644, []byte(content)} }
 
@@ -43,7 +48,7 @@ func TestSnapshot(t *testing.T) {
 	want := &Generation{
 		Files: []SavedFile{
 			saved(".dsh-tmp-notes", "the user's"),
-			{".env", 0o600, []byte("A=1")},
+			{".env", fs.ModeSymlink, []byte("../../dotfiles/env")},
 			{"agent-plugins/日本 語's/run.sh", 0o755, []byte("x")},
 			{"circle", fs.ModeSymlink, []byte("circle")},
 			saved("cordis.patch.yml", "[]\n"),
@@ -54,11 +59,20 @@ func TestSnapshot(t *testing.T) {
 			{"inside", fs.ModeSymlink, []byte("package.json")},
 			{"package.json", 0o600, []byte(`{"old":1}`)},
 		},
-		TooLarge: []string{"large"},
+		Outside:  []SavedFile{{".env", 0o600, []byte("A=1")}},
+		TooLarge: []Skipped{{"large", LargeFile}},
 	}
 	got, err := Snapshot(place)
 	must(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, public); diff != "" {
+		t.Error(diff)
+	}
+	if data, ok := got.File(".env"); !ok || string(data) != "A=1" {
+		t.Errorf("the link leads to %q", data)
+	}
+	followed := slices.Clone(want.Files)
+	followed[1] = want.Outside[0]
+	if diff := cmp.Diff(followed, got.Followed()); diff != "" {
 		t.Error(diff)
 	}
 	data, ok := got.File("package.json")
@@ -88,14 +102,95 @@ func TestSnapshotSum(t *testing.T) {
 	if _, ok := g.File("b/small"); !ok {
 		t.Error("a small file is left out")
 	}
-	if diff := cmp.Diff([]string{"a/9"}, g.TooLarge); diff != "" {
+	if diff := cmp.Diff([]Skipped{{"a/9", LargeSum}}, g.TooLarge); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A directory with too many files is named as a whole, and does not count for
+// those above it.
+func TestSnapshotCount(t *testing.T) {
+	dir := t.TempDir()
+	fill := func(sub string, n int) {
+		mkdir(t, filepath.Join(dir, sub))
+		for i := range n {
+			must(t, os.WriteFile(filepath.Join(dir, sub, strconv.Itoa(i)), nil, 0o644))
+		}
+	}
+	fill("full", largestCount)
+	fill("over/deep/a", largestCount/2)
+	fill("over/deep/b", largestCount/2+1)
+	fill("over/c", largestCount-1) // and the one directory that is too full
+	fill("sum/a", largestCount+1)
+	fill("sum/b", largestCount)
+	g, err := Snapshot(Place{Dir: dir})
+	must(t, err)
+	want := []Skipped{{"over/deep", ManyFiles}, {"sum", ManyFiles}}
+	if diff := cmp.Diff(want, g.TooLarge); diff != "" || len(g.Files) != 2*largestCount-1 {
+		t.Errorf("%d files are kept: %s", len(g.Files), diff)
+	}
+	// The way back touches nothing in there.
+	tx, err := Begin(t.Context(), Place{Dir: dir, State: t.TempDir()}, Options{})
+	must(t, err, tx.Restore(&Generation{}), tx.Commit())
+	left := 0
+	must(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if !d.IsDir() {
+			left++
+		}
+		return err
+	}))
+	if left != 3*largestCount+2 {
+		t.Errorf("%d files are left", left)
+	}
+}
+
+// What a snapshot keeps at most can be saved and read again, and what could not
+// be read again is not saved.
+func TestGenerationLimits(t *testing.T) {
+	full := func(name func(i int) string, size int) *Generation {
+		l := &listing{}
+		for i := range 18_000 {
+			path := name(i)
+			l.entries = append(l.entries, &entry{path: path, looked: true, read: true, file: SavedFile{path, 0o644, make([]byte, size)}})
+		}
+		g, err := l.generation()
+		must(t, err)
+		return g
+	}
+	long := strings.Repeat("n", 200)
+	for name, g := range map[string]*Generation{
+		"many":       full(strconv.Itoa, 0),
+		"odd sizes":  full(strconv.Itoa, 513),
+		"long names": full(func(i int) string { return strings.Repeat("漢", 80) + strconv.Itoa(i) }, 1),
+		"links": func() *Generation {
+			g := full(strconv.Itoa, 0)
+			for i := range g.Files {
+				g.Files[i].Mode, g.Files[i].Data = fs.ModeSymlink, []byte(long)
+			}
+			return g
+		}(),
+	} {
+		data, err := encodeGeneration(g)
+		must(t, err)
+		back, err := decodeGeneration(data)
+		must(t, err)
+		if len(g.Files) < 1000 || len(g.TooLarge) < 1000 || !Same(g, back) || !slices.Equal(g.TooLarge, back.TooLarge) {
+			t.Errorf("%s: %d files are read as %d, %d without content as %d", name, len(g.Files), len(back.Files), len(g.TooLarge), len(back.TooLarge))
+		}
+	}
+	large := &Generation{Files: []SavedFile{{"a", 0o644, make([]byte, largestArchive)}}}
+	if _, err := encodeGeneration(large); err == nil || !strings.Contains(err.Error(), "no generation holds more") {
+		t.Errorf("too large: %v", err)
+	}
+	large = &Generation{TooLarge: []Skipped{{strings.Repeat("x", largestHead), LargeSum}}}
+	if _, err := encodeGeneration(large); err == nil || !strings.Contains(err.Error(), "to name them all") {
+		t.Errorf("too many: %v", err)
 	}
 }
 
 // A file that is refused twice is named and not kept, once does not count.
 func TestSnapshotRefused(t *testing.T) {
-	for refusals, want := range map[int][]string{1: nil, 2: {"package.json"}} {
+	for refusals, want := range map[int][]Skipped{1: nil, 2: {{"package.json", Unreadable}}} {
 		home := newHome(t)
 		left := refusals
 		d := disk{hooked{OS, func(op, path string) error {
@@ -146,7 +241,7 @@ func TestHistory(t *testing.T) {
 	}
 	got, err := h.List()
 	must(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, public); diff != "" {
 		t.Error(diff)
 	}
 	must(t, h.Pin(t.Context(), 2, false), h.Pin(t.Context(), 2, false))
@@ -244,6 +339,8 @@ func TestGenerationRefuses(t *testing.T) {
 		"a hard link":    {head, {Typeflag: tar.TypeLink, Name: "files/a", Linkname: "files/b"}},
 		"not sorted":     {head, {Typeflag: tar.TypeReg, Name: "files/b"}, {Typeflag: tar.TypeReg, Name: "files/a"}},
 		"twice":          {head, {Typeflag: tar.TypeReg, Name: "files/b"}, {Typeflag: tar.TypeReg, Name: "files/b"}},
+		"a link outside": {head, {Typeflag: tar.TypeSymlink, Name: "files/a", Linkname: "b"}, {Typeflag: tar.TypeSymlink, Name: "outside/a", Linkname: "b"}},
+		"no link to it":  {head, {Typeflag: tar.TypeReg, Name: "files/a"}, {Typeflag: tar.TypeReg, Name: "outside/a"}},
 		"nothing":        {},
 		"a newer format": {{Typeflag: tar.TypeReg, Name: headName, Uname: `{"format":2}`}},
 		"a broken head":  {{Typeflag: tar.TypeReg, Name: headName, Uname: `{"format":`}},
@@ -279,7 +376,7 @@ func TestGenerationRefuses(t *testing.T) {
 }
 
 func FuzzGeneration(f *testing.F) {
-	data, err := encodeGeneration(&Generation{ID: 3, Saved: noon, Command: "dsh x", TooLarge: []string{"big"}, Files: []SavedFile{
+	data, err := encodeGeneration(&Generation{ID: 3, Saved: noon, Command: "dsh x", TooLarge: []Skipped{{"big", LargeFile}}, Outside: []SavedFile{saved("l", "x")}, Files: []SavedFile{
 		saved("a", "1"), {"b/c", 0o755, []byte("x")}, {"l", fs.ModeSymlink, []byte("../out")}, saved(strings.Repeat("漢", 80)+"/\xff", "y"),
 	}})
 	must(f, err)
@@ -297,8 +394,8 @@ func FuzzGeneration(f *testing.F) {
 		}
 		back, err := decodeGeneration(again)
 		must(t, err)
-		if !SameFiles(g.Files, back.Files) {
-			t.Error(cmp.Diff(g, back))
+		if !Same(g, back) {
+			t.Error(cmp.Diff(g, back, public))
 		}
 	})
 }

@@ -14,7 +14,8 @@ import (
 // Restore makes all small files of the profile become as they are in a
 // generation, permissions included, and removes those that it does not have,
 // with the directories that this leaves empty. What the generation does not
-// keep, or what is too large now, stays as it is. Where the filesystem ignores
+// keep, or what is too large now, stays as it is. So does what links lead to: a
+// link is made to lead where it did, and nothing is written through it. Where the filesystem ignores
 // case, a file keeps the case that its name has now.
 func (tx *Tx) Restore(g *Generation) error {
 	if tx.ended {
@@ -24,7 +25,7 @@ func (tx *Tx) Restore(g *Generation) error {
 	if err != nil {
 		return err
 	}
-	r := restoration{tx: tx, now: map[string]SavedFile{}, wanted: map[string]SavedFile{}, untouched: slices.Concat(g.TooLarge, now.TooLarge)}
+	r := restoration{tx: tx, now: map[string]SavedFile{}, wanted: map[string]SavedFile{}, untouched: slices.Concat(g.SkippedPaths(), now.SkippedPaths())}
 	for _, f := range now.Files {
 		r.now[f.Path] = f
 	}
@@ -47,6 +48,46 @@ func (tx *Tx) Restore(g *Generation) error {
 		}
 	}
 	return nil
+}
+
+// LeftAlone is a link of a generation that leads to a file outside the profile,
+// which is not as it was when the generation was saved.
+type LeftAlone struct {
+	Path string // of the link
+	To   string // where the file is, or was
+}
+
+// Restored is what a generation is once it is restored: the same files, and links
+// that lead to what is outside the profile now.
+func (p Place) Restored(g *Generation) (*Generation, []LeftAlone, error) {
+	d := disk{OS}
+	p, err := p.resolved(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	after, left := *g, []LeftAlone(nil)
+	after.Outside = nil
+	l := &listing{disk: d, dir: p.Dir, derived: p.Derived}
+	for _, f := range g.Files {
+		if f.Mode&fs.ModeSymlink == 0 {
+			continue
+		}
+		end, is, err := l.follow(f.Path, string(f.Data))
+		if err != nil {
+			return nil, nil, fmt.Errorf("looking where %s leads: %w", f.Path, err)
+		}
+		was, kept := find(g.Outside, f.Path)
+		if is != nil {
+			after.Outside = append(after.Outside, *is)
+		}
+		if end == "" {
+			end = string(f.Data)
+		}
+		if kept && (is == nil || string(is.Data) != string(was.Data)) {
+			left = append(left, LeftAlone{f.Path, end})
+		}
+	}
+	return &after, left, nil
 }
 
 // restoration is the state of one [Tx.Restore].
@@ -84,12 +125,11 @@ func (r *restoration) put(f SavedFile) error {
 	is, there := r.now[f.Path]
 	switch {
 	case there && is.Mode == f.Mode && string(is.Data) == string(f.Data):
-		return r.tx.see(filepath.FromSlash(f.Path), f.Mode.IsRegular())
+		return r.tx.see(filepath.FromSlash(f.Path), false)
 	case slices.ContainsFunc(r.replaced, func(root string) bool { return isBelow(f.Path, root) }):
 		return nil
 	case there:
-		// A link that was kept as a file is one that leads to it.
-		return r.stage(f, f.Path, f.Mode.IsRegular() && is.Mode.IsRegular())
+		return r.stage(f, f.Path)
 	}
 	root, err := r.inTheWay(f.Path)
 	if err != nil {
@@ -102,20 +142,20 @@ func (r *restoration) put(f SavedFile) error {
 	if err != nil {
 		return err
 	}
-	return r.stage(f, path, false)
+	return r.stage(f, path)
 }
 
 // stage stages one file or link for a path.
-func (r *restoration) stage(f SavedFile, path string, follow bool) error {
+func (r *restoration) stage(f SavedFile, path string) error {
 	tx, rel := r.tx, filepath.FromSlash(path)
-	if err := tx.see(rel, follow); err != nil {
+	if err := tx.see(rel, false); err != nil {
 		return err
 	}
 	staged, at := tx.newFile()
 	if err := tx.change.writeSaved(at, f); err != nil {
 		return fmt.Errorf("staging %s: %w", path, err)
 	}
-	tx.targets[rel] = target{staged: staged, follow: follow, exact: true}
+	tx.targets[rel] = target{staged: staged}
 	return nil
 }
 
@@ -176,7 +216,7 @@ func (r *restoration) replaceTree(root string) error {
 	if err := tx.see(rel, false); err != nil {
 		return err
 	}
-	tx.targets[rel] = target{staged: staged, exact: true}
+	tx.targets[rel] = target{staged: staged}
 	r.replaced = append(r.replaced, root)
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 // that it returns, or 0 if it is saved as it is. found is nil where there was
 // no profile, next where there will be none.
 func (c *change) stageSaves(found, next *Generation, command string, now time.Time) (saved int, err error) {
-	if found != nil && next != nil && SameFiles(found.Files, next.Files) {
+	if found != nil && next != nil && Same(found, next) {
 		return 0, nil
 	}
 	history := historyOf(c.disk, c.state)
@@ -34,7 +34,7 @@ func (c *change) stageSaves(found, next *Generation, command string, now time.Ti
 		id = ids[len(ids)-1]
 	}
 	add := func(g *Generation, command string) error {
-		if g == nil || last != nil && SameFiles(last.Files, g.Files) {
+		if g == nil || last != nil && Same(last, g) {
 			return nil
 		}
 		if last == nil && len(g.Files) == 0 {
@@ -135,62 +135,82 @@ func (c *change) dropSaves() error {
 	return errors.Join(errs...)
 }
 
-// after is the small files of the profile as the prepared ops leave them.
+// after is the small files of the profile as the prepared ops leave them, by the
+// same rules as those that were found.
 func (c *change) after(found *Generation) (*Generation, error) {
-	next := &Generation{Files: slices.Clone(found.Files), TooLarge: slices.Clone(found.TooLarge)}
+	next := &listing{disk: c.disk, dir: c.dir, derived: c.derived, entries: found.listing.entries, refused: found.listing.refused}
 	for _, o := range c.Ops {
 		if !c.small(o.rel) {
 			continue
 		}
-		next.drop(filepath.ToSlash(o.rel))
-		if o.Staged == "" {
-			continue
+		rel, inside, err := next.placeOf(c.path(o))
+		if err == nil && !inside {
+			err = next.writeOutside(c.path(o), c.staged(o))
+		} else if err == nil {
+			next.drop(rel)
+			err = next.add(rel, c, o)
 		}
-		staged, err := c.stagedSmall(o)
 		if err != nil {
 			return nil, fmt.Errorf("reading what is staged for %s: %w", o.rel, err)
 		}
-		next.Files = append(next.Files, staged.Files...)
-		next.TooLarge = append(next.TooLarge, staged.TooLarge...)
 	}
-	slices.SortFunc(next.Files, func(a, b SavedFile) int { return strings.Compare(a.Path, b.Path) })
-	slices.Sort(next.TooLarge)
-	return next, nil
+	return next.generation()
 }
 
-// drop leaves out a path and all below it.
-func (g *Generation) drop(path string) {
-	is := func(other string) bool { return other == path || strings.HasPrefix(other, path+"/") }
-	g.Files = slices.DeleteFunc(g.Files, func(f SavedFile) bool { return is(f.Path) })
-	g.TooLarge = slices.DeleteFunc(g.TooLarge, is)
+// placeOf is what a path is called in the profile, if it is inside.
+func (l *listing) placeOf(path string) (rel string, inside bool, err error) {
+	if rel, inside := l.inside(path); inside {
+		return rel, true, nil
+	}
+	end, err := l.realEnd(path)
+	rel, inside = l.inside(end)
+	return rel, inside, err
 }
 
-// stagedSmall is what is staged for the path of o, as a generation would have it
-// once it is in place.
-func (c *change) stagedSmall(o op) (*Generation, error) {
-	rel, path := filepath.ToSlash(o.rel), c.staged(o)
-	info, err := c.Lstat(path)
+// add is what is staged for a path.
+func (l *listing) add(rel string, c *change, o op) error {
+	if o.Staged == "" {
+		return nil
+	}
+	info, err := l.Lstat(c.staged(o))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if info.IsDir() {
-		g, err := c.snapshot(path, c.derived)
-		if err != nil {
-			return nil, err
-		}
-		for i := range g.Files {
-			g.Files[i].Path = rel + "/" + g.Files[i].Path
-		}
-		for i := range g.TooLarge {
-			g.TooLarge[i] = rel + "/" + g.TooLarge[i]
-		}
-		return g, nil
+		return l.list(rel, c.staged(o))
 	}
-	s := snapshot{disk: c.disk, dir: c.dir, derived: c.derived}
-	if err := s.keepAs(rel, path, info, filepath.Dir(c.path(o))); err != nil {
-		return nil, err
+	l.entries = append(slices.Clip(l.entries), &entry{path: rel, at: c.staged(o)})
+	return nil
+}
+
+// writeOutside gives a file outside the content of the staged one, for all links
+// that lead to it.
+func (l *listing) writeOutside(path, staged string) error {
+	end, err := l.realEnd(path)
+	if err != nil {
+		return err
 	}
-	return &s.Generation, nil
+	info, err := l.Lstat(staged)
+	if err != nil {
+		return err
+	}
+	data, why, err := l.content(staged)
+	if err != nil {
+		return err
+	}
+	l.entries = slices.Clone(l.entries)
+	for i, e := range l.entries {
+		if e.end == "" || e.end != end {
+			continue
+		}
+		changed := *e
+		changed.outside = nil
+		if why == "" {
+			changed.outside = &SavedFile{e.path, info.Mode().Perm(), data}
+		}
+		l.entries[i] = &changed
+	}
+	return nil
 }
 
 // syncSmall makes a directory that is staged survive a power loss, but for what

@@ -6,22 +6,27 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// What a generation keeps at most, in bytes. Files at the top of the profile
-// come first, then those further down.
+// What a generation keeps at most. Files at the top of the profile come first,
+// then those further down, and at last what links lead to outside.
 const (
-	largestFile = 1 << 20
-	largestSum  = 16 << 20
+	largestFile  = 1 << 20  // bytes
+	largestSum   = 16 << 20 // bytes, as [room] counts them
+	largestCount = 1000     // files in a directory of the profile and those below it
 )
+
+// room is how many bytes a file takes, with its header and what pads it.
+func room(path string, size int64) int64 { return 1<<10 + int64(len(path)) + size }
 
 // Snapshot is the small files of a profile as they are on the disk now. Left out
 // are what is Derived, ".git", and temporary files of this package; directories
-// count by their files. A link that leads to a file outside the profile is kept
-// as that file, for writing to it follows the link too.
+// count by their files.
 func Snapshot(place Place) (*Generation, error) {
 	d := disk{OS}
 	place, err := place.resolved(d)
@@ -33,38 +38,46 @@ func Snapshot(place Place) (*Generation, error) {
 
 // snapshot is [Snapshot] of a directory that is no link.
 func (d disk) snapshot(dir string, derived []string) (*Generation, error) {
-	s := snapshot{disk: d, dir: dir, derived: derived}
-	if err := s.list(""); err != nil {
-		return nil, fmt.Errorf("reading the files of %s: %w", dir, err)
-	}
-	slices.SortFunc(s.found, func(a, b smallFile) int {
-		depth := func(f smallFile) int { return strings.Count(f.path, "/") }
-		return cmp.Or(cmp.Compare(depth(a), depth(b)), strings.Compare(a.path, b.path))
-	})
-	for _, f := range s.found {
-		if err := s.keep(f); err != nil {
-			return nil, fmt.Errorf("reading the files of %s: %w", dir, err)
-		}
-	}
-	slices.SortFunc(s.Files, func(a, b SavedFile) int { return strings.Compare(a.Path, b.Path) })
-	slices.Sort(s.TooLarge)
-	return &s.Generation, nil
+	return d.snapshotFor(dir, dir, derived)
 }
 
-// snapshot is a generation that is being made of a directory.
-type snapshot struct {
+// snapshotFor is the snapshot that the directory at will be once it stands at dir,
+// which is where its links start from.
+func (d disk) snapshotFor(dir, at string, derived []string) (*Generation, error) {
+	l := &listing{disk: d, dir: dir, derived: derived}
+	err := l.list("", at)
+	var g *Generation
+	if err == nil {
+		g, err = l.generation()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the files of %s: %w", at, err)
+	}
+	return g, nil
+}
+
+// listing is what there is in a profile that a generation might keep.
+type listing struct {
 	disk
-	dir     string
+	dir     string // where the profile stands, or will
 	derived []string
-	found   []smallFile
-	sum     int64 // bytes kept
-	Generation
+	entries []*entry
+	refused []string // directories that could not be read
 }
 
-// smallFile is a file or link that was found.
-type smallFile struct {
+// entry is a file or link in a profile. The content is read when it is known to
+// be wanted, and once.
+type entry struct {
 	path string // slash-separated, relative to the profile
-	info fs.FileInfo
+	at   string // where it is now
+
+	looked, read bool
+	none         bool        // it is nothing that a generation could keep
+	info         fs.FileInfo // of what is at the path itself
+	file         SavedFile   // with the content when it was read
+	why          Reason      // "" if it can be kept
+	end          string      // where a link leads to, outside the profile; "" if it does not
+	outside      *SavedFile  // what is there, if it is a small file
 }
 
 // isSmall says whether a name in a profile is of what generations keep.
@@ -72,114 +85,254 @@ func isSmall(name string, derived []string) bool {
 	return name != ".git" && !isTempOfFile(name) && !slices.Contains(derived, name)
 }
 
-func (s *snapshot) list(rel string) error {
-	dir := filepath.Join(s.dir, filepath.FromSlash(rel))
-	entries, err := s.ReadDir(dir)
+// list adds what is in the directory at, which is the profile's rel, or will be.
+func (l *listing) list(rel, at string) error {
+	entries, err := l.ReadDir(at)
 	if refused(err) {
-		entries, err = s.ReadDir(dir)
+		entries, err = l.ReadDir(at)
 	}
 	switch {
 	case refused(err) && rel != "":
-		s.TooLarge = append(s.TooLarge, rel)
+		l.refused = append(l.refused, rel)
 		return nil
 	case err != nil && !(errors.Is(err, fs.ErrNotExist) && rel != ""):
 		return err
 	}
 	for _, e := range entries {
-		if !isSmall(e.Name(), s.derived) {
+		if !isSmall(e.Name(), l.derived) {
 			continue
 		}
-		path := e.Name()
-		if rel != "" {
-			path = rel + "/" + path
-		}
-		if e.IsDir() {
-			if err := s.list(path); err != nil {
-				return err
-			}
-			continue
-		}
-		info, err := s.Lstat(filepath.Join(s.dir, filepath.FromSlash(path)))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it went meanwhile
-		}
-		if err != nil {
+		below, at := path.Join(rel, e.Name()), filepath.Join(at, e.Name())
+		if !e.IsDir() {
+			l.entries = append(l.entries, &entry{path: below, at: at})
+		} else if err := l.list(below, at); err != nil {
 			return err
 		}
-		s.found = append(s.found, smallFile{path, info})
 	}
 	return nil
 }
 
-// keep reads a file, if it is of those that are kept.
-func (s *snapshot) keep(f smallFile) error {
-	path := filepath.Join(s.dir, filepath.FromSlash(f.path))
-	return s.keepAs(f.path, path, f.info, filepath.Dir(path))
+// drop leaves out a path and all below it.
+func (l *listing) drop(path string) {
+	l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e *entry) bool { return isBelow(e.path, path) })
+	l.refused = slices.DeleteFunc(slices.Clone(l.refused), func(dir string) bool { return isBelow(dir, path) })
 }
 
-// keepAs is keep of what is at path, and stands in the directory home, or will.
-func (s *snapshot) keepAs(rel, path string, info fs.FileInfo, home string) error {
-	if info.Mode()&fs.ModeSymlink != 0 {
-		target, err := s.Readlink(path)
-		if err != nil {
-			return err
+// crowded are the directories that hold too many files, below which is nothing
+// that is kept. A directory within that does so alone does not count for the
+// others.
+func (l *listing) crowded() []string {
+	count := map[string]int{}
+	for _, e := range l.entries {
+		count[path.Dir(e.path)]++
+		for up := path.Dir(e.path); up != "."; up = path.Dir(up) {
+			count[path.Dir(up)] += 0
 		}
-		end, file, err := s.outside(target, home)
-		if err != nil {
-			return err
-		}
-		if file == nil {
-			s.Files = append(s.Files, SavedFile{rel, fs.ModeSymlink, []byte(target)})
-			return nil
-		}
-		path, info = end, file
 	}
-	if !info.Mode().IsRegular() {
-		return nil // a socket or a pipe has no content
+	depth := func(dir string) int { return strings.Count(dir, "/") }
+	deepest := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Compare(depth(b), depth(a)) })
+	var crowded []string
+	for _, dir := range deepest {
+		switch {
+		case dir == ".":
+		case count[dir] <= largestCount:
+			count[path.Dir(dir)] += count[dir]
+		default:
+			count[path.Dir(dir)]++
+			crowded = slices.DeleteFunc(crowded, func(other string) bool { return isBelow(other, dir) })
+			crowded = append(crowded, dir)
+		}
 	}
-	if info.Size() > largestFile {
-		s.TooLarge = append(s.TooLarge, rel)
+	return crowded
+}
+
+// generation is what a generation of what there is keeps. It is the one place
+// that decides so.
+func (l *listing) generation() (*Generation, error) {
+	g := &Generation{listing: l}
+	skip := func(path string, why Reason) { g.TooLarge = append(g.TooLarge, Skipped{path, why}) }
+	for _, dir := range l.refused {
+		skip(dir, Unreadable)
+	}
+	left := map[string]bool{}
+	for _, dir := range l.crowded() {
+		skip(dir, ManyFiles)
+		left[dir] = true
+	}
+	var kept []*entry
+	sum := int64(0)
+	for _, e := range l.inOrder(left) {
+		if err := l.look(e); err != nil {
+			return nil, err
+		}
+		if e.why == "" && !e.none && sum+e.room() <= largestSum {
+			if err := l.fetch(e); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case e.none:
+		case e.why != "":
+			skip(e.path, e.why)
+		case sum+e.room() > largestSum:
+			skip(e.path, LargeSum)
+		default:
+			sum += e.room()
+			g.Files = append(g.Files, e.file)
+			kept = append(kept, e)
+		}
+	}
+	for _, e := range kept {
+		if e.outside == nil {
+			continue
+		}
+		if more := room(e.path, int64(len(e.outside.Data))); sum+more <= largestSum {
+			sum += more
+			g.Outside = append(g.Outside, *e.outside)
+		}
+	}
+	sortFiles(g.Files)
+	sortFiles(g.Outside)
+	slices.SortFunc(g.TooLarge, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
+	return g, nil
+}
+
+// inOrder is what comes into question, the more important first.
+func (l *listing) inOrder(left map[string]bool) []*entry {
+	in := func(dir string) bool {
+		for ; dir != "."; dir = path.Dir(dir) {
+			if left[dir] {
+				return true
+			}
+		}
+		return false
+	}
+	entries := slices.DeleteFunc(slices.Clone(l.entries), func(e *entry) bool { return in(path.Dir(e.path)) })
+	depth := func(e *entry) int { return strings.Count(e.path, "/") }
+	slices.SortFunc(entries, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(depth(a), depth(b)), strings.Compare(a.path, b.path))
+	})
+	return entries
+}
+
+// room is what the entry takes, by its size as long as it has not been read.
+func (e *entry) room() int64 {
+	if e.read {
+		return room(e.path, int64(len(e.file.Data)))
+	}
+	return room(e.path, e.info.Size())
+}
+
+// look finds out what an entry is, and reads it if it is a link.
+func (l *listing) look(e *entry) error {
+	if e.looked {
 		return nil
 	}
-	data, err := s.readAtMost(path, largestFile)
-	if refused(err) {
-		data, err = s.readAtMost(path, largestFile) // what a scanner held may be free now
+	info, err := l.Lstat(e.at)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.none, e.looked = true, true // it went meanwhile
+		return nil
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case refused(err), errors.Is(err, errTooLarge), err == nil && s.sum+int64(len(data)) > largestSum:
-		s.TooLarge = append(s.TooLarge, rel)
-		return nil
-	case err != nil:
+	if err != nil {
 		return err
 	}
-	s.sum += int64(len(data))
-	s.Files = append(s.Files, SavedFile{rel, info.Mode().Perm(), data})
+	e.info = info
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := l.Readlink(e.at)
+		if err != nil {
+			return err
+		}
+		e.file, e.read = SavedFile{e.path, fs.ModeSymlink, []byte(target)}, true
+		if e.end, e.outside, err = l.follow(e.path, target); err != nil {
+			return err
+		}
+	case !info.Mode().IsRegular():
+		e.none = true // a socket or a pipe has no content
+	case info.Size() > largestFile:
+		e.why = LargeFile
+	}
+	e.looked = true
 	return nil
 }
 
-// outside is the file outside the profile to which a link in the directory home
-// leads; nil when it leads elsewhere, or to nothing.
-func (s *snapshot) outside(target, home string) (string, fs.FileInfo, error) {
-	if !filepath.IsAbs(target) {
-		target = filepath.Join(home, target)
+// fetch reads the content of an entry.
+func (l *listing) fetch(e *entry) error {
+	if e.read {
+		return nil
 	}
-	end, info, err := s.resolve(target)
+	data, why, err := l.content(e.at)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.none = true
+		return nil
+	}
 	if err != nil {
-		end, info, err = s.resolve(target) // once more, in case it passed
+		return err
 	}
-	if err != nil || info == nil || !info.Mode().IsRegular() {
+	e.read, e.why = true, why
+	e.file = SavedFile{e.path, e.info.Mode().Perm(), data}
+	return nil
+}
+
+// content is a file of at most the size that is kept, or why it is not.
+func (d disk) content(path string) ([]byte, Reason, error) {
+	data, err := d.readAtMost(path, largestFile)
+	if refused(err) {
+		data, err = d.readAtMost(path, largestFile) // what a scanner held may be free now
+	}
+	switch {
+	case refused(err):
+		return nil, Unreadable, nil
+	case errors.Is(err, errTooLarge):
+		return nil, LargeFile, nil
+	}
+	return data, "", err
+}
+
+// follow is where the link at a path of the profile leads to, if that is outside,
+// and the small file there.
+func (l *listing) follow(rel, target string) (end string, file *SavedFile, err error) {
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(l.dir, filepath.FromSlash(path.Dir(rel)), target)
+	}
+	end, info, err := l.resolve(target)
+	if err != nil {
+		end, info, err = l.resolve(target) // once more, in case it passed
+	}
+	if err != nil {
 		return "", nil, nil // one that leads in a circle leads nowhere
 	}
-	real, err := s.RealPath(end)
-	if err != nil {
+	end, err = l.realEnd(end)
+	if err != nil || end == "" {
 		return "", nil, err
 	}
-	if inside, err := filepath.Rel(s.dir, real); err == nil && filepath.IsLocal(inside) {
+	if _, inside := l.inside(end); inside {
 		return "", nil, nil
 	}
-	return real, info, nil
+	if info == nil || !info.Mode().IsRegular() || info.Size() > largestFile {
+		return end, nil, nil
+	}
+	data, why, err := l.content(end)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && why != "" {
+		return end, nil, nil
+	}
+	return end, &SavedFile{rel, info.Mode().Perm(), data}, err
+}
+
+// realEnd is the path of something, that need not be there, by way of no link;
+// "" where there is not even a directory for it.
+func (d disk) realEnd(end string) (string, error) {
+	dir, err := d.RealPath(filepath.Dir(end))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return filepath.Join(dir, filepath.Base(end)), err
+}
+
+// inside is the path of something in the profile, slash-separated.
+func (l *listing) inside(path string) (rel string, ok bool) {
+	rel, err := filepath.Rel(l.dir, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
 var errTooLarge = errors.New("the file is too large")
@@ -197,11 +350,3 @@ func (d disk) readAtMost(path string, limit int64) ([]byte, error) {
 }
 
 func refused(err error) bool { return errors.Is(err, fs.ErrPermission) }
-
-// SameFiles says whether the files of two generations are the same state. What neither
-// keeps is not looked at.
-func SameFiles(a, b []SavedFile) bool {
-	return slices.EqualFunc(a, b, func(a, b SavedFile) bool {
-		return a.Path == b.Path && a.Mode == b.Mode && string(a.Data) == string(b.Data)
-	})
-}
