@@ -29,7 +29,8 @@ func root() string { return filepath.Dir(sourceDir()) }
 var mayImport = map[string][]string{
 	"internal/fault":                {},
 	"internal/staging":              {"internal/fault"},
-	"internal/archive":              {"internal/fault"},
+	"internal/archive":              {"internal/fault", "internal/portable"},
+	"internal/portable":             {},
 	"internal/npmrange":             {},
 	"internal/launch":               {"internal/fault"},
 	"internal/compose":              {"internal/compose/jsexpr", "internal/fault"},
@@ -39,7 +40,7 @@ var mayImport = map[string][]string{
 	"internal/inspect":              {"internal/check", "internal/compose", "internal/fault", "internal/install/manifest", "internal/installation", "internal/npmrange", "internal/profile", "internal/stack"},
 	"internal/patchedit":            {"internal/compose", "internal/fault"},
 	"internal/trust":                {"internal/fault", "internal/staging"},
-	"internal/profile":              {"internal/fault", "internal/staging", "profiles"},
+	"internal/profile":              {"internal/fault", "internal/portable", "internal/staging", "profiles"},
 	"internal/installation":         {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
 	"internal/install":              {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
 	"internal/install/manifest":     {},
@@ -49,7 +50,7 @@ var mayImport = map[string][]string{
 	"internal/action": {
 		"bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
-		"internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit",
+		"internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
 	},
 	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
 	"internal/boot/environ": {},

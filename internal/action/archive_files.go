@@ -17,6 +17,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/install"
+	"dsh/internal/portable"
 	"dsh/internal/staging"
 )
 
@@ -83,6 +84,9 @@ func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (kept *
 	if err := archive.CheckFile(f.Path); err != nil {
 		return nil, err.Error()
 	}
+	if name := takenFor(f.Path); name != "" {
+		return nil, "some systems take it for " + name
+	}
 	target, reason := x.leadsTo(f.Path)
 	file := f
 	if f.Mode&fs.ModeSymlink != 0 {
@@ -120,6 +124,17 @@ func (x *exporter) travels(now *staging.Generation, f staging.SavedFile) (kept *
 
 // ownFiles are what a profile is made of. They travel wherever they are kept.
 var ownFiles = []string{manifestName, install.LockName, patchFile, install.WorkspaceName}
+
+// takenFor is the name of a file of every profile for which some system takes
+// the last name of a path, "" if that is none or the name itself.
+func takenFor(rel string) string {
+	base := path.Base(rel)
+	folded := portable.Fold(base)
+	if folded != base && (folded == npmrcName || slices.Contains(ownFiles, folded)) {
+		return folded
+	}
+	return ""
+}
 
 // leadsTo is the slash-separated path of the file that stands at a path of the
 // profile: in the profile, which a link makes another path, or else on the disk

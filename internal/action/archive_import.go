@@ -184,6 +184,11 @@ func (a *Archive) text(rel string) ([]byte, bool) {
 // check looks at what the archive says: manifest and lockfile have to fit each
 // other, and may name nothing on the disk outside the profile.
 func (a *Archive) check(opts ImportOptions) (err error) {
+	for _, f := range a.files {
+		if name := takenFor(f.Path); name != "" {
+			return fault.Errorf(fault.Policy, "it has %q, which some systems take for %s", f.Path, name)
+		}
+	}
 	text, ok := a.text(manifestName)
 	if !ok {
 		return fault.Errorf(fault.Package, "it holds no %s, so it is no profile", manifestName)

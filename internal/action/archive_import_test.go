@@ -95,6 +95,12 @@ func TestOpenArchiveRefuses(t *testing.T) {
 			fault.Policy, "which is not inside the profile"},
 		{"a link to nothing", map[string]string{"package.json": manifestText("link:./x"), "dsh-lock.yaml": lockText("link:./x", "    link: x\n")},
 			fault.Package, "which the archive does not hold"},
+		{"another spelling of the layer", map[string]string{"package.json": "{}", "Cordis.patch.yml": "[]"},
+			fault.Policy, `"Cordis.patch.yml", which some systems take for cordis.patch.yml`},
+		{"another letter in the manifest", map[string]string{"package.j\u017fon": "{}"},
+			fault.Policy, "which some systems take for package.json"},
+		{"another spelling of the registries", map[string]string{"package.json": "{}", "a/.NPMRC": "_auth=x"},
+			fault.Policy, `"a/.NPMRC", which some systems take for .npmrc`},
 		{"a git repository", map[string]string{"package.json": manifestText("git+ssh://host/x"), "dsh-lock.yaml": lockText("git+ssh://host/x", "    integrity: \""+hash+"\"\n")},
 			fault.Package, "git"},
 	} {

@@ -4,11 +4,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"dsh/internal/fault"
+	"dsh/internal/portable"
 )
 
 // Format is the version of the format that this package writes, and the only
@@ -94,43 +93,23 @@ func CheckFile(rel string) error {
 		return fault.Errorf(fault.Policy, "the path %q %s", rel, reason)
 	}
 	switch {
-	case !utf8.ValidString(rel):
-		return refuse("is no text")
 	case len(rel) > maxPath:
 		return refuse("is too long")
 	case path.IsAbs(rel):
 		return refuse("is absolute")
-	case strings.ContainsFunc(rel, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) }):
-		return refuse("has a character that other systems cannot hold")
 	}
 	for part := range strings.SplitSeq(rel, "/") {
-		switch name := strings.ToLower(part); {
+		switch name := portable.Fold(part); {
 		case part == "" || part == "." || part == "..":
 			return refuse("is no plain path inside the profile")
 		case name == "node_modules" || name == ".git" || name == "cordis.yml":
 			return refuse("is one that every machine has of its own")
-		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " "):
-			return refuse("ends in a dot or a space, which other systems drop")
-		case isDevice(name):
-			return refuse("is a device on Windows")
+		}
+		if reason := portable.Unfit(part); reason != "" {
+			return refuse("cannot be on every system: " + reason)
 		}
 	}
 	return nil
-}
-
-// isDevice says whether Windows reads a name as a device, whatever its
-// extension.
-func isDevice(name string) bool {
-	stem, _, _ := strings.Cut(name, ".")
-	stem = strings.TrimRight(stem, " ")
-	if slices.Contains([]string{"con", "prn", "aux", "nul", "conin$", "conout$"}, stem) {
-		return true
-	}
-	rest, port := strings.CutPrefix(stem, "com")
-	if !port {
-		rest, port = strings.CutPrefix(stem, "lpt")
-	}
-	return port && slices.Contains([]string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "¹", "²", "³"}, rest)
 }
 
 // check says what is wrong with the list of members.
@@ -155,7 +134,7 @@ func (h *Header) check() error {
 		} else {
 			files += m.Size
 		}
-		folded := strings.ToLower(m.Path)
+		folded := foldPath(m.Path)
 		if other, ok := taken[folded]; ok {
 			return fault.Errorf(fault.Policy, "it has %q and %q, which some systems cannot tell apart", other, m.Path)
 		}
@@ -171,6 +150,15 @@ func (h *Header) check() error {
 		return fault.Errorf(fault.Policy, "it is larger than this program allows")
 	}
 	return nil
+}
+
+// foldPath maps all paths that some system takes for one to one.
+func foldPath(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		parts[i] = portable.Fold(part)
+	}
+	return strings.Join(parts, "/")
 }
 
 func (m Member) check() error {

@@ -7,10 +7,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"dsh/internal/fault"
+	"dsh/internal/portable"
 )
 
 // Name is the name of a profile: one path element that is safe to join to the
@@ -80,42 +80,14 @@ func CheckTarget(name Name) error {
 	}
 }
 
-// fold maps all spellings that some case folding holds equal to one. Names in
-// lower-case ASCII fold to themselves.
+// fold is [portable.Fold], with which names are one, too, whose letters are only
+// compatible, and on Windows those that it takes for one.
 func fold(s string) string {
-	if isLowerASCII(s) {
-		return s
-	}
-	// Turkic folding pairs I with dotless i and dotted I with i. Giving all four
-	// one image makes every name equal that either folding holds equal.
-	s = strings.NewReplacer("\u0130", "i", "\u0131", "i").Replace(norm.NFKC.String(s))
-	s = norm.NFKC.String(cases.Fold().String(s))
-	s = strings.ReplaceAll(s, "i\u0307", "i")
-	s = strings.Map(func(r rune) rune {
-		if isIgnorable(r) {
-			return -1
-		}
-		return r
-	}, s)
+	s = norm.NFKC.String(portable.Fold(norm.NFKC.String(s)))
 	if runtime.GOOS == "windows" {
 		s = strings.TrimRight(s, ". ") // Windows drops them from a name
 	}
 	return s
-}
-
-func isLowerASCII(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c >= 0x80 || 'A' <= c && c <= 'Z' || c == '.' || c == ' ' {
-			return false
-		}
-	}
-	return true
-}
-
-// isIgnorable is true of the invisible characters that some file systems leave
-// out when they compare names.
-func isIgnorable(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // quote puts name in double quotes as it is, the way the reference's messages

@@ -2,12 +2,10 @@ package profile
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"dsh/internal/fault"
+	"dsh/internal/portable"
 )
 
 // longestNewName is in bytes. Every filesystem takes names of 255 bytes or of
@@ -81,45 +79,21 @@ func sameName(a, b string) bool {
 // "" if it is.
 func unfit(s string) string {
 	switch {
-	case !utf8.ValidString(s):
-		return "it is not UTF-8"
 	case len(s) > longestNewName:
 		return fmt.Sprintf("it has %d bytes, and more than %d do not fit everywhere", len(s), longestNewName)
 	case s[0] == '-':
 		return "it would be read as an option"
 	case strings.HasPrefix(s, ".dsh-tmp-") || s == ".patches.lock":
 		return "dsh has files of that name"
-	case s[len(s)-1] == '.':
-		return "Windows drops the dot at its end"
 	}
-	for _, r := range s {
-		switch {
-		case strings.ContainsRune(`<>:"|?*`, r):
-			return fmt.Sprintf("Windows takes no %q in a name", r)
-		case unicode.IsControl(r):
-			return fmt.Sprintf("it holds the control character %U", r)
-		case !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Zs, unicode.Cf):
-			return fmt.Sprintf("not every system takes the character %U", r)
-		}
+	if reason := portable.Unfit(s); reason != "" {
+		return reason
 	}
-	last, _ := utf8.DecodeLastRuneInString(s)
-	folded := fold(s)
-	switch {
-	case unicode.IsSpace(last):
-		return "Windows drops the space at its end"
-	case strings.TrimSpace(folded) == "":
-		return "it holds nothing that can be seen"
+	switch folded := fold(s); {
 	case folded == "node_modules" || folded == "." || folded == "..":
 		return "some systems take it for " + folded
 	case folded == desktop:
 		return "that profile is managed exclusively by the Electron application"
 	}
-	if device := reserved.FindString(folded); device != "" {
-		return fmt.Sprintf("%s is a device on Windows", strings.ToUpper(strings.TrimRight(device, " .")))
-	}
 	return ""
 }
-
-// reserved are the names that Windows keeps for devices, whatever follows a dot
-// behind them. Folding has made digits of superscripts.
-var reserved = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$|clock\$) *(\.|$)`)
