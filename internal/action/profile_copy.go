@@ -23,7 +23,16 @@ func CopyProfile(ctx context.Context, env Env, opts PluginOptions, from profile.
 	if opts.Name, err = env.newName(opts.Name.String()); err != nil {
 		return nil, err
 	}
-	c := &copying{env: env, from: site{from, env.Home.ProfileDir(from)}, to: site{opts.Name, env.Home.ProfileDir(opts.Name)}}
+	c := &copying{env: env}
+	if c.from, err = env.siteOf(from); err != nil {
+		return nil, fmt.Errorf("looking for profile %s: %w", from, err)
+	}
+	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
+		return nil, env.unwritable(err)
+	}
+	if c.to, err = env.siteOf(opts.Name); err != nil {
+		return nil, err
+	}
 	warnings, err := staging.Read(ctx, env.Home.Place(from), c.read)
 	if missing, ok := errors.AsType[*profile.MissingError](err); ok && !missing.Left {
 		return nil, cmp.Or(env.there(from), err)
@@ -92,8 +101,6 @@ func (c *copying) read(view staging.View) (err error) {
 	if c.state, err = staging.Snapshot(source); err != nil {
 		return err
 	}
-	// An edit of the copy is to be none of the other.
-	c.state.Files = c.state.Followed()
 	// What an old manifest needs is left to whoever opens the copy.
 	text, _ := c.state.File("package.json")
 	if c.manifest, err = profile.ParseManifest(packageFile(c.to.dir), text); err != nil {
@@ -148,7 +155,7 @@ func (c *copying) fill(dir string) error {
 	if err := writeSaved(dir, c.state.Files); err != nil {
 		return err
 	}
-	for _, name := range c.state.SkippedPaths() {
+	for _, name := range c.state.TooLarge {
 		name = filepath.FromSlash(name)
 		if err := copyLarge(filepath.Join(c.from.dir, name), filepath.Join(dir, name)); err != nil {
 			return err

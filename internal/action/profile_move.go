@@ -48,30 +48,94 @@ func RenameProfile(ctx context.Context, env Env, opts PluginOptions, from profil
 	if err != nil {
 		return nil, err
 	}
-	err = staging.MoveDir(ctx, env.Home.Place(from), env.Home.Place(to), env.options())
-	if errors.Is(err, fs.ErrExist) {
-		return nil, existing(&profile.TakenError{Name: to, By: to})
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cmp.Or(env.there(from), err)
-	}
-	if err != nil {
-		return nil, env.unwritable(err)
-	}
-	done := &Renamed{From: from.String(), Profile: to.String(), Dir: env.Home.ProfileDir(to), Notes: []string{}, Warnings: warnings}
-	// The profile has its name now; what follows is not worth taking it back.
-	if err := env.settle(ctx, opts, from, done); err != nil {
-		done.warn("the profile has its new name, and what is in it could not be adapted to that: %v", err)
-	}
-	if err := env.follow(from, to, done); err != nil {
-		done.warn("the choice of a default profile could not follow: %v", err)
-	}
-	names, err := env.Home.Profiles()
+	was, is, err := env.renamedSites(from, to)
 	if err != nil {
 		return nil, err
 	}
+	done := &Renamed{From: from.String(), Profile: to.String(), Dir: env.Home.ProfileDir(to), Notes: []string{}, References: []Reference{}, Warnings: warnings}
+	// All that counts is made right for both names first, so that the move alone
+	// decides.
+	opts.Name = from
+	missing, left := (*profile.MissingError)(nil), false
+	if err := env.settle(ctx, opts, was, site{from, is.dir, is.link}, done); errors.As(err, &missing) {
+		if left = missing.Left && !missing.Lost; !left { // else there is nothing in it that counts
+			return nil, cmp.Or(env.there(from), err)
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("profile %s was not renamed: %w", from, err)
+	}
+	if err := env.moveChosen(ctx, from, to, done); err != nil {
+		return nil, err
+	}
+	opts.Name = to
+	if err := env.settle(ctx, opts, was, is, done); err != nil && !left {
+		done.warn("the profile has its new name, and its package.json may still name the old one: %v", err)
+	}
+	names, err := env.Home.Profiles()
+	if err != nil {
+		done.warn("the profiles were not searched for the old name: %v", err)
+		return done, nil
+	}
 	done.References = references(env.Home, from, names, true)
 	return done, nil
+}
+
+// renamedSites are the directories of a profile before and after it is renamed. A
+// profile that is a link leads to the same one then.
+func (env Env) renamedSites(from, to profile.Name) (was, is site, err error) {
+	if was, err = env.siteOf(from); err != nil {
+		return was, is, fmt.Errorf("looking for profile %s: %w", from, err)
+	}
+	is = site{to, was.dir, env.Home.ProfileDir(to)}
+	if info, err := os.Lstat(env.Home.ProfileDir(from)); err == nil && info.IsDir() {
+		is.dir = filepath.Join(filepath.Dir(was.dir), to.String())
+	}
+	return was, is, nil
+}
+
+// moveChosen gives a profile its new name, and the user's choice with it where it
+// was the one.
+func (env Env) moveChosen(ctx context.Context, from, to profile.Name, done *Renamed) (err error) {
+	chosen := func() bool {
+		name, ok, err := profile.Chosen(env.Home)
+		if err != nil {
+			done.warn("the choice of a default profile: %v", err)
+		}
+		return ok && name == from
+	}
+	if !chosen() {
+		return env.move(ctx, from, to)
+	}
+	lock, err := env.acquire(ctx, env.Home.Path("state", editLock))
+	if err != nil {
+		return env.unwritable(err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	if !chosen() { // any more
+		return env.move(ctx, from, to)
+	}
+	if err := profile.ChooseMoving(env.Home, from, to); err != nil {
+		return env.unwritable(err)
+	}
+	if err := env.move(ctx, from, to); err != nil {
+		return errors.Join(err, profile.Choose(env.Home, from))
+	}
+	done.Chosen = true
+	if err := profile.Choose(env.Home, to); err != nil {
+		done.warn("%s still holds the old name beside the new one: %v", env.Home.ChosenPath(), err)
+	}
+	return nil
+}
+
+func (env Env) move(ctx context.Context, from, to profile.Name) error {
+	err := staging.MoveDir(ctx, env.Home.Place(from), env.Home.Place(to), env.options())
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return existing(&profile.TakenError{Name: to, By: to})
+	case errors.Is(err, fs.ErrNotExist):
+		return cmp.Or(env.there(from), err)
+	}
+	return env.unwritable(err)
 }
 
 // mayHave says why a profile cannot be given a name.
@@ -109,9 +173,9 @@ func (env Env) there(name profile.Name) error {
 	return nil
 }
 
-// settle brings the manifest, the lockfile and the links of a profile that was
-// called from in step with its new directory.
-func (env Env) settle(ctx context.Context, opts PluginOptions, from profile.Name, done *Renamed) (err error) {
+// settle makes the manifest, the lockfile and the links of a profile, which were
+// written for was, right for is. Where nothing is wrong, nothing is changed.
+func (env Env) settle(ctx context.Context, opts PluginOptions, was, is site, done *Renamed) (err error) {
 	tx, p, err := env.begin(ctx, opts.Name, nil)
 	if err != nil {
 		return err
@@ -134,10 +198,10 @@ func (env Env) settle(ctx context.Context, opts PluginOptions, from profile.Name
 	var lock *install.Lock
 	if lockText != nil {
 		if lock, err = install.ParseLock(lockFile, lockText); err != nil {
-			return err
+			return fault.WithHint(err, "dsh profile repair %s", fault.ShellWord(opts.Name.String()))
 		}
 	}
-	changed, lockChanged := relocate(manifest, lock, site{from, env.Home.ProfileDir(from)}, site{opts.Name, p.Dir})
+	changed, lockChanged := relocate(manifest, lock, was, is)
 	if changed {
 		err = errors.Join(tx.Expect("package.json", text), tx.WriteFile("package.json", manifest.Bytes(), 0o644))
 	}
@@ -147,8 +211,9 @@ func (env Env) settle(ctx context.Context, opts PluginOptions, from profile.Name
 	if err != nil {
 		return err
 	}
+	before := opts.Name == was.name
 	switch maker := install.Maker(p.Dir); {
-	case maker == "dsh" && linksInside(lock):
+	case maker == "dsh" && linksInside(lock) && (changed || lockChanged || !before):
 		err = env.withJob(opts, tx, p, func(j *install.Job) error {
 			result, err := j.Restore(ctx, manifest, lock)
 			if err == nil {
@@ -156,7 +221,7 @@ func (env Env) settle(ctx context.Context, opts PluginOptions, from profile.Name
 			}
 			return err
 		})
-	case maker != "" && maker != "dsh":
+	case maker != "" && maker != "dsh" && !before:
 		done.Notes = append(done.Notes, fmt.Sprintf("node_modules was laid out by %s and may name the old directory; %s install in %s lays it out again", maker, maker, p.Dir))
 	}
 	if err != nil {
@@ -167,16 +232,6 @@ func (env Env) settle(ctx context.Context, opts PluginOptions, from profile.Name
 	}
 	done.Warnings = append(done.Warnings, tx.Warnings()...)
 	return nil
-}
-
-// follow makes the user's choice of from one of to.
-func (env Env) follow(from, to profile.Name, done *Renamed) error {
-	chosen, ok, err := profile.Chosen(env.Home)
-	if err != nil || !ok || chosen != from {
-		return err
-	}
-	done.Chosen = true
-	return profile.Choose(env.Home, to)
 }
 
 // RemovedProfile says what became of a profile.
@@ -215,7 +270,8 @@ func CheckRemovable(env Env, names []profile.Name, lenient bool) (there []profil
 func RemoveProfile(ctx context.Context, env Env, name profile.Name) (*RemovedProfile, error) {
 	gone := &RemovedProfile{Profile: name.String(), Dir: env.Home.ProfileDir(name), References: []Reference{}}
 	done, err := staging.RemoveDir(ctx, env.Home.Place(name), env.options())
-	if errors.Is(err, fs.ErrNotExist) {
+	_, lost := errors.AsType[*staging.LostRace](err)
+	if errors.Is(err, fs.ErrNotExist) || lost && env.there(name) != nil { // somebody else removed it
 		return gone, nil
 	}
 	if err != nil {
@@ -232,7 +288,8 @@ func RemoveProfile(ctx context.Context, env Env, name profile.Name) (*RemovedPro
 	}
 	names, err := env.Home.Profiles()
 	if err != nil {
-		return nil, err
+		gone.Warnings = append(gone.Warnings, fmt.Sprintf("the profiles were not searched for its name: %v", err))
+		return gone, nil
 	}
 	gone.References = references(env.Home, name, names, true)
 	return gone, nil

@@ -45,7 +45,7 @@ func TestRelocated(t *testing.T) {
 		{"file:" + slash + "/a b/c", "file:./a b/c"},
 		{slash + "/own", "link:./own"},
 	} {
-		got, ok := relocated(profile.Dependency{Name: "x", Spec: test.spec}, from, to)
+		got, ok := relocated(profile.Dependency{Name: "x", Spec: test.spec}, site{dir: from}, to)
 		if ok != (test.want != "") || got != test.want {
 			t.Errorf("%s: %q, %v, want %q", test.spec, got, ok, test.want)
 			continue
@@ -88,7 +88,7 @@ func TestRelocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	a, b := site{profileName(t, "a"), filepath.Join(dir, "a")}, site{profileName(t, "b"), filepath.Join(dir, "b")}
+	a, b := site{name: profileName(t, "a"), dir: filepath.Join(dir, "a")}, site{name: profileName(t, "b"), dir: filepath.Join(dir, "b")}
 	if changed, lockChanged := relocate(m, lock, a, b); !changed || !lockChanged {
 		t.Errorf("changed %v, lockfile %v", changed, lockChanged)
 	}
@@ -110,24 +110,26 @@ func TestRelocate(t *testing.T) {
 }
 
 func TestRelocatePlaces(t *testing.T) {
-	from := filepath.Join(t.TempDir(), "from")
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "deep", "to")
 	slash := filepath.ToSlash(from)
 	nodes := map[string]install.Located{}
-	places := map[string]string{"a": slash + "/own", "b": "own", "c": slash + "-beside/own", "d": "../from/own"}
+	places := map[string]string{"a": slash + "/own", "b": "own", "c": slash + "-beside/own", "d": "../from/own", "f": "../beside/x.tgz", "g": "../.."}
 	for name, place := range places {
 		nodes["node_modules/"+name] = install.Located{Package: &install.Package{Name: name, Origin: install.Origin{Kind: install.Link, Place: place}}}
 	}
 	nodes["node_modules/e"] = install.Located{Package: &install.Package{Name: "e", Origin: install.Origin{Kind: install.URL, Place: slash + "/own"}}}
-	if !relocatePlaces(&install.Lock{Nodes: nodes}, from) {
+	if !relocatePlaces(&install.Lock{Nodes: nodes}, site{dir: from}, to) {
 		t.Error("nothing changed")
 	}
-	places["a"], places["e"] = "own", slash+"/own"
+	places["a"], places["d"], places["e"] = "own", "own", slash+"/own"
+	places["f"], places["g"] = "../../beside/x.tgz", "../../.."
 	for name, want := range places {
 		if got := nodes["node_modules/"+name].Origin.Place; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if relocatePlaces(&install.Lock{Nodes: nodes}, from) || relocatePlaces(nil, from) {
+	if relocatePlaces(&install.Lock{Nodes: nodes}, site{dir: to}, to) || relocatePlaces(nil, site{dir: from}, to) {
 		t.Error("a second time changed something")
 	}
 }

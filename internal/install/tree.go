@@ -57,7 +57,7 @@ func (t *tree) items() map[string]item {
 		n := t.lock.Nodes[at]
 		if n.Origin.Kind == Link {
 			target, leads := linkTarget(t.dir, at, n.Origin.Place), nativePlace(t.dir, n.Origin.Place)
-			items[at] = item{id: "link " + leads, link: target, leads: leads, build: func(dst string) error { return staging.OS.Symlink(target, dst) }}
+			items[at] = item{id: "link " + target, link: target, leads: leads, build: func(dst string) error { return staging.OS.Symlink(target, dst) }}
 		} else {
 			entry := t.entries[n.Integrity]
 			items[at] = item{id: n.Integrity.String(), build: entry.Link}

@@ -16,7 +16,8 @@ import (
 func (h Home) ChosenPath() string { return h.Path("default-profile") }
 
 // Chosen is the profile that the user chose for commands that name none; ok is
-// false where there is no choice. Whether the profile exists is not looked at.
+// false where there is no choice. Whether the profile exists is not looked at,
+// but where the choice moves to another name, see [ChooseMoving].
 func Chosen(home Home) (name Name, ok bool, err error) {
 	path := home.ChosenPath()
 	text, err := os.ReadFile(path)
@@ -26,12 +27,18 @@ func Chosen(home Home) (name Name, ok bool, err error) {
 	if err != nil {
 		return Name{}, false, fmt.Errorf("reading the chosen profile from %s: %w", path, reason(err))
 	}
-	line := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(string(text), "\ufeff"), "\n"), "\r")
-	if name, err = ParseName(line); err != nil || strings.Contains(line, "\n") {
-		return Name{}, false, fault.WithHint(fault.Errorf(fault.Other, "%s does not hold the name of a profile and a newline", path),
-			"dsh profile use NAME writes it again, dsh profile use --unset takes it away")
+	lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(string(text), "\ufeff"), "\n"), "\n")
+	names := make([]Name, len(lines))
+	for i, line := range lines {
+		if names[i], err = ParseName(strings.TrimSuffix(line, "\r")); err != nil || len(lines) > 2 {
+			return Name{}, false, fault.WithHint(fault.Errorf(fault.Other, "%s does not hold the name of a profile and a newline", path),
+				"dsh profile use NAME writes it again, dsh profile use --unset takes it away")
+		}
 	}
-	return name, true, nil
+	if _, err := os.Lstat(home.ProfileDir(names[0])); err == nil {
+		return names[0], true, nil
+	}
+	return names[len(names)-1], true, nil
 }
 
 // Choose makes name what [Chosen] returns.
@@ -41,6 +48,13 @@ func Choose(home Home, name Name) error {
 	}
 	_, err := staging.WriteFileIfChanged(home.ChosenPath(), []byte(name.text+"\n"), filePerm)
 	return err
+}
+
+// ChooseMoving makes [Chosen] return from as long as there is a profile of that
+// name, and then to. It is for the time in which from is renamed: whenever that
+// ends, the choice is right.
+func ChooseMoving(home Home, from, to Name) error {
+	return staging.WriteFile(home.ChosenPath(), []byte(from.text+"\n"+to.text+"\n"), filePerm)
 }
 
 // Unchoose forgets the choice and reports whether there was one.

@@ -175,13 +175,31 @@ func TestChosen(t *testing.T) {
 	if name, ok, err := Chosen(home); !ok || err != nil || name.String() != "my work" {
 		t.Errorf("got %q, %v, %v", name, ok, err)
 	}
-	for text, want := range map[string]string{"x": "x", "x\r\n": "x", "\ufeffx\n": "x", "": "", "\n": "", "a\nb\n": "", "../x\n": "", "x\n\n": ""} {
+	for text, want := range map[string]string{"x": "x", "x\r\n": "x", "\ufeffx\n": "x", "": "", "\n": "", "a\nb\nc\n": "", "../x\n": "", "x\n\n": "", "\nx\n": ""} {
 		if err := os.WriteFile(home.ChosenPath(), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if name, ok, err := Chosen(home); name.String() != want || ok != (want != "") || (err == nil) != ok {
 			t.Errorf("%q: got %q, %v, %v", text, name, ok, err)
 		}
+	}
+
+	// While it is renamed, it counts by the name that it has.
+	from, to := Name{"from"}, Name{"to"}
+	if err := os.MkdirAll(home.ProfileDir(from), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := ChooseMoving(home, from, to); err != nil {
+		t.Fatal(err)
+	}
+	if name, ok, err := Chosen(home); name != from || !ok || err != nil {
+		t.Errorf("before: %q, %v", name, err)
+	}
+	if err := os.Rename(home.ProfileDir(from), home.ProfileDir(to)); err != nil {
+		t.Fatal(err)
+	}
+	if name, ok, err := Chosen(home); name != to || !ok || err != nil {
+		t.Errorf("afterwards: %q, %v", name, err)
 	}
 	if was, err := Unchoose(home); !was || err != nil {
 		t.Errorf("took back %v, %v", was, err)
