@@ -74,9 +74,15 @@ func (e Env) options() staging.Options {
 func withoutValues(args []string) []string {
 	var shown []string
 	assign, place := false, 0 // the next word is an assignment; words of `config set` so far
+	options := true           // words that begin with -- may still be options of it
 	for i, arg := range args {
 		target, _, _ := strings.Cut(arg, "=")
 		switch rest, isSet := strings.CutPrefix(arg, "--set="); {
+		case place > 0 && options && arg == "--":
+			options = false
+			shown = append(shown, arg)
+		case place == 2 && !options:
+			shown = append(shown, "…")
 		case isSet:
 			target, _, _ = strings.Cut(rest, "=")
 			shown = append(shown, "--set="+target+"=…")
@@ -91,7 +97,7 @@ func withoutValues(args []string) []string {
 			switch {
 			case arg == "set" && slices.Contains(args[:i], "config"):
 				place = 1
-			case place == 1 && !strings.HasPrefix(arg, "-"):
+			case place == 1 && !(options && strings.HasPrefix(arg, "-")):
 				place = 2
 			}
 		}

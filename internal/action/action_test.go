@@ -15,6 +15,15 @@ func TestCommandLinesAreKeptWithoutValues(t *testing.T) {
 		"--set w.token=hunter2 web":                 "--set w.token=… web",
 		"--set=w.token=hunter2 web":                 "--set=w.token=… web",
 		"config dump --set w.token=a=b --profile x": "config dump --set w.token=… --profile x",
+		"config set w.token -- --hunter2":           "config set w.token -- …",
+		"config set -- w.token --hunter2":           "config set -- w.token …",
+		"config set -- -w.token hunter2":            "config set -- -w.token …",
+		"config set w.token -- --profile hunter2":   "config set w.token -- … …",
+		"config set w.token -- --set=hunter2":       "config set w.token -- …",
+		"config set w.token -- --set hunter2":       "config set w.token -- … …",
+		"config set w.token -- --":                  "config set w.token -- …",
+		"config set -- w.token -- hunter2":          "config set -- w.token … …",
+		"config set --profile x w.token -- hunter2": "config set --profile x w.token -- …",
 		"plugin add set":                            "plugin add set",
 	} {
 		got := strings.Join(withoutValues(strings.Fields(line)), " ")
