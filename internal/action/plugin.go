@@ -149,7 +149,7 @@ func registryConfig(env Env, opts PluginOptions, dir string) (registry.Config, e
 	if read == nil {
 		read = os.ReadFile
 	}
-	config, err := registry.LoadConfigWith(read, env.Getenv, filepath.Join(dir, ".npmrc"), user)
+	config, err := registry.LoadConfig(read, env.Getenv, filepath.Join(dir, ".npmrc"), user)
 	if err == nil && opts.Registry != "" {
 		err = config.SetRegistry(opts.Registry)
 	}

@@ -105,7 +105,7 @@ func (w *workshop) making(name string, init func(dir string) error, work func(*J
 	tx, err := staging.Begin(w.t.Context(), w.ground(name).place, staging.Options{Init: init})
 	w.must(err)
 	defer func() { w.must(tx.Rollback()) }()
-	config, err := registry.LoadConfig(func(key string) string {
+	config, err := registry.LoadConfig(os.ReadFile, func(key string) string {
 		return map[string]string{"npm_config_registry": w.registry.URL()}[key]
 	})
 	w.must(err)

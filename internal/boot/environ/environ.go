@@ -35,7 +35,7 @@ type Variable struct {
 
 // Snapshot is an environment that never changes. The zero value is empty.
 type Snapshot struct {
-	variables []Variable
+	variables []Variable     // those of the process in its order, then what the files added
 	at        map[string]int // by key
 	foldNames bool
 }
@@ -53,21 +53,6 @@ func (s Snapshot) Lookup(name string) (Variable, bool) {
 func (s Snapshot) Getenv(name string) string {
 	v, _ := s.Lookup(name)
 	return v.Value
-}
-
-// Variables are all variables: those of the process in its order, then what the
-// project's file and the home's file added.
-func (s Snapshot) Variables() []Variable {
-	return append([]Variable(nil), s.variables...)
-}
-
-// Environ is the snapshot as "NAME=value" strings, as a child process takes it.
-func (s Snapshot) Environ() []string {
-	list := make([]string, len(s.variables))
-	for i, v := range s.variables {
-		list[i] = v.Name + "=" + v.Value
-	}
-	return list
 }
 
 // add adds a variable unless one of that name is there.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,16 +38,11 @@ type Config struct {
 	credentials *credentials
 }
 
-// LoadConfig reads .npmrc files, the one that counts most first (project,
-// user, global), and the environment, which counts more than all of them:
+// LoadConfig reads .npmrc files by read, the one that counts most first
+// (project, user, global), and the environment, which counts more than all of them:
 // npm_config_* and NPM_CONFIG_*, and the usual proxy variables. Files that do
 // not exist are left out.
-func LoadConfig(getenv func(string) string, files ...string) (Config, error) {
-	return LoadConfigWith(os.ReadFile, getenv, files...)
-}
-
-// LoadConfigWith is LoadConfig with another way to read files.
-func LoadConfigWith(read func(name string) ([]byte, error), getenv func(string) string, files ...string) (Config, error) {
+func LoadConfig(read func(name string) ([]byte, error), getenv func(string) string, files ...string) (Config, error) {
 	l := loader{read: read, getenv: getenv, settings: map[string]located{}}
 	for _, file := range files {
 		if err := l.file(file); err != nil {

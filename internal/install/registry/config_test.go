@@ -36,7 +36,7 @@ func load(env map[string]string, texts ...string) (Config, error) {
 		}
 		return nil, fs.ErrNotExist
 	}
-	return LoadConfigWith(read, func(name string) string { return env[name] }, append(names, "/nowhere/.npmrc")...)
+	return LoadConfig(read, func(name string) string { return env[name] }, append(names, "/nowhere/.npmrc")...)
 }
 
 func mustLoad(t *testing.T, env map[string]string, texts ...string) Config {
@@ -159,7 +159,7 @@ func TestLoadConfigErrors(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
-	_, err := LoadConfigWith(func(string) ([]byte, error) { return nil, fs.ErrPermission }, func(string) string { return "" }, ".npmrc")
+	_, err := LoadConfig(func(string) ([]byte, error) { return nil, fs.ErrPermission }, func(string) string { return "" }, ".npmrc")
 	if fault.ClassOf(err) != fault.Environment || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("an unreadable file: %v", err)
 	}
