@@ -101,6 +101,8 @@ func (c *copying) read(view staging.View) (err error) {
 	if c.state, err = staging.Snapshot(source); err != nil {
 		return err
 	}
+	// An edit of the copy is to be none of the other.
+	c.state.Files = c.state.Followed()
 	// What an old manifest needs is left to whoever opens the copy.
 	text, _ := c.state.File("package.json")
 	if c.manifest, err = profile.ParseManifest(packageFile(c.to.dir), text); err != nil {
@@ -155,7 +157,7 @@ func (c *copying) fill(dir string) error {
 	if err := writeSaved(dir, c.state.Files); err != nil {
 		return err
 	}
-	for _, name := range c.state.TooLarge {
+	for _, name := range c.state.SkippedPaths() {
 		name = filepath.FromSlash(name)
 		if err := copyLarge(filepath.Join(c.from.dir, name), filepath.Join(dir, name)); err != nil {
 			return err
