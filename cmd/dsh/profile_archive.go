@@ -23,7 +23,7 @@ func (r *runner) profileArchiveVerbs() []*cli.Command {
 		r.profileVerb("import", "make a profile of a file that profile export wrote", "FILE|URL", (*profileRun).importProfile,
 			&cli.StringFlag{Name: "name", Usage: "what the profile is to be called, instead of as it was"},
 			&cli.BoolFlag{DisableDefaultText: true, Name: "offline", Usage: "use nothing but the file and the store"},
-			&cli.StringSliceFlag{Name: "include", Usage: "take .npmrc as it is, with what would be left out of it"},
+			&cli.StringSliceFlag{Name: "include", Usage: "take an .npmrc as it is, with what would be left out of it"},
 			&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "check the file and say what would come, and make nothing"}),
 	}
 }

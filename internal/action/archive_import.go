@@ -216,6 +216,11 @@ func (a *Archive) check(opts ImportOptions) (err error) {
 	if err := a.checkOrigins(); err != nil {
 		return err
 	}
+	for _, name := range opts.Include {
+		if _, there := a.text(name); !there || path.Base(name) != npmrcName {
+			return fault.Errorf(fault.Other, "--include %s: it holds no %s of that name, and takes all other files as they are", name, npmrcName)
+		}
+	}
 	a.cleanNpmrc(opts)
 	return nil
 }
@@ -277,16 +282,13 @@ func (a *Archive) holds(place string) bool {
 // that the archive chose.
 // Nor may anybody on the way to a registry answer for it.
 func (a *Archive) cleanNpmrc(opts ImportOptions) {
-	if slices.Contains(opts.Include, npmrcName) {
-		return
-	}
 	for i, f := range a.files {
-		if path.Base(f.Path) != npmrcName {
+		if path.Base(f.Path) != npmrcName || slices.Contains(opts.Include, f.Path) {
 			continue
 		}
 		kept, left := registriesOnly(f.Data, refusedOfOthers)
 		if len(left) > 0 {
-			a.Plan.Warnings = append(a.Plan.Warnings, fmt.Sprintf("left out of %s: %s; --include %s takes the file as it is", f.Path, strings.Join(left, ", "), npmrcName))
+			a.Plan.Warnings = append(a.Plan.Warnings, fmt.Sprintf("left out of %s: %s; --include %s takes the file as it is", f.Path, strings.Join(left, ", "), f.Path))
 			a.files[i].Data = kept
 		}
 	}

@@ -207,6 +207,34 @@ func TestImportFromAnAddress(t *testing.T) {
 	}
 }
 
+// Only what would be left out can be wished for.
+func TestImportIncludes(t *testing.T) {
+	env, _ := world(t)
+	ctx := context.Background()
+	file := archived(t, t.TempDir(), map[string]string{"package.json": "{}", ".npmrc": "_auth=x\n", "a/.npmrc": "_auth=x\n", ".env": "A=b\n"})
+	for include, want := range map[string]string{"": "", ".npmrc": ".npmrc", "a/.npmrc": "a/.npmrc", "nothing": "refused", ".env": "refused", "b/.npmrc": "refused", "./.npmrc": "refused"} {
+		opts := ImportOptions{}
+		if include != "" {
+			opts.Include = []string{include}
+		}
+		a, err := OpenArchive(ctx, env, file, opts)
+		if want == "refused" {
+			if fault.ClassOf(err) != fault.Other || !strings.Contains(err.Error(), "--include "+include+": it holds no .npmrc of that name") {
+				t.Errorf("--include %s: %v", include, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{".npmrc", "a/.npmrc"} {
+			if text, _ := a.text(name); (len(text) > 0) != (name == want) {
+				t.Errorf("--include %q: %s is %q", include, name, text)
+			}
+		}
+	}
+}
+
 func TestRegistriesOnly(t *testing.T) {
 	for line, kept := range map[string]bool{
 		"registry=https://r.example.com/":              true,
