@@ -194,7 +194,11 @@ func (p *profileRun) adopt() error {
 }
 
 func printAdopted(w io.Writer, a *action.Adopted) {
-	if a.Lockfile == "" {
+	switch a.Manager {
+	case "":
+		fmt.Fprintf(w, "profile %s has no packages to take over (%s)\n", ui.Clean(a.Profile), ui.Clean(a.Dir))
+		return
+	case "dsh":
 		fmt.Fprintf(w, "profile %s is dsh's already (%s)\n", ui.Clean(a.Profile), ui.Clean(a.Dir))
 		return
 	}

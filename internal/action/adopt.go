@@ -24,7 +24,7 @@ type Adopted struct {
 	Profile  string `json:"profile"`
 	Dir      string `json:"dir"`
 	Lockfile string `json:"lockfile"` // whose versions were taken; it stays as it is
-	Manager  string `json:"manager"`  // pnpm or npm
+	Manager  string `json:"manager"`  // pnpm or npm; dsh where that has it already, "" where there are no packages
 	Format   string `json:"format"`   // the version of the lockfile's format
 	Changed  bool   `json:"changed"`  // false: dsh has it already, or this is a dry run
 	DryRun   bool   `json:"dryRun"`
@@ -77,6 +77,7 @@ func Adopt(ctx context.Context, env Env, opts AdoptOptions) (done *Adopted, err 
 	}
 	maker := install.Maker(p.Dir)
 	if _, err := os.Lstat(filepath.Join(p.Dir, install.LockName)); maker == "dsh" && err == nil {
+		done.Manager = maker
 		return done, nil
 	}
 	foreign, err := install.ReadForeign(p.Dir, p.Manifest)
