@@ -21,6 +21,9 @@ type Generation struct {
 	// where that was a small file outside the profile. It is for people: no
 	// rollback writes it, for it belongs to others too.
 	Outside []SavedFile
+	// Dirs are the directories of Files, and "." for the profile itself, that have
+	// other permissions than usual. A rollback gives them to those that it makes.
+	Dirs []SavedFile
 	// TooLarge is what no generation keeps, by path. A rollback leaves it as it is.
 	TooLarge []Skipped
 
@@ -30,7 +33,7 @@ type Generation struct {
 // SavedFile is one file or link of a generation. They are sorted by path.
 type SavedFile struct {
 	Path string      // slash-separated, relative to the profile
-	Mode fs.FileMode // permission bits, and fs.ModeSymlink for a link
+	Mode fs.FileMode // permission bits, and fs.ModeSymlink for a link or fs.ModeDir
 	Data []byte      // the content, or where the link leads
 }
 

@@ -2,6 +2,7 @@ package staging
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -208,6 +209,45 @@ func TestRestore(t *testing.T) {
 	if diff := cmp.Diff(before.Files, again.Files); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Directories that a rollback makes are for the same people as they were.
+func TestRestoreDirectories(t *testing.T) {
+	home := newHome(t)
+	place := placeIn(home)
+	put(t, place.Dir+"/keys/deep/token", "secret", 0o644)
+	put(t, place.Dir+"/keys/plain/note", "x", 0o644)
+	put(t, place.Dir+"/plain/note", "x", 0o644)
+	must(t, os.Chmod(place.Dir, 0o750), os.Chmod(place.Dir+"/keys", 0o700), os.Chmod(place.Dir+"/keys/deep", 0o500))
+	g, err := Snapshot(place)
+	must(t, err)
+	want := []SavedFile{{Path: ".", Mode: fs.ModeDir | 0o750}, {Path: "keys", Mode: fs.ModeDir | 0o700}, {Path: "keys/deep", Mode: fs.ModeDir | 0o500}}
+	if diff := cmp.Diff(want, g.Dirs); diff != "" {
+		t.Error(diff)
+	}
+	must(t, os.Chmod(place.Dir+"/keys/deep", 0o700), os.RemoveAll(place.Dir+"/keys"), os.RemoveAll(place.Dir+"/plain"))
+	restored := func(tx *Tx, place Place) {
+		t.Helper()
+		must(t, tx.Restore(g), tx.Commit())
+		for path, want := range map[string]fs.FileMode{"": 0o750, "keys": 0o700, "keys/deep": 0o700, "keys/plain": 0o755, "plain": 0o755} {
+			if info, err := os.Stat(filepath.Join(place.Dir, path)); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%q: %v, %v", path, info, err)
+			}
+		}
+		now, err := Snapshot(place)
+		must(t, err)
+		if diff := cmp.Diff(g.Files, now.Files); diff != "" {
+			t.Error(diff)
+		}
+	}
+	tx := begin(t, home, nil)
+	restored(tx, place)
+	other := newHome(t)
+	gone := placeIn(other)
+	must(t, os.RemoveAll(gone.Dir))
+	tx, err = Begin(t.Context(), gone, Options{Init: func(string) error { return nil }})
+	must(t, err)
+	restored(tx, gone)
 }
 
 // What no generation keeps is not removed to make place for what one has.

@@ -383,14 +383,18 @@ func writeMembers(to io.Writer, g *Generation, head []byte) error {
 	for _, part := range []struct {
 		below string
 		files []SavedFile
-	}{{filesName, g.Files}, {outsideName, g.Outside}} {
+	}{{filesName, g.Files}, {outsideName, g.Outside}, {filesName, g.Dirs}} {
 		for _, f := range part.files {
 			if err != nil {
 				return err
 			}
-			if f.Mode&fs.ModeSymlink != 0 {
+			switch {
+			case f.Mode.IsDir():
+				name := strings.TrimSuffix(part.below+f.Path, ".") // "." is the profile itself
+				err = add(tar.Header{Typeflag: tar.TypeDir, Name: strings.TrimSuffix(name, "/") + "/", Mode: int64(f.Mode.Perm())}, nil)
+			case f.Mode&fs.ModeSymlink != 0:
 				err = add(tar.Header{Typeflag: tar.TypeSymlink, Name: part.below + f.Path, Linkname: string(f.Data), Mode: 0o777}, nil)
-			} else {
+			default:
 				err = add(tar.Header{Typeflag: tar.TypeReg, Name: part.below + f.Path, Mode: int64(f.Mode.Perm())}, f.Data)
 			}
 		}
@@ -435,7 +439,7 @@ func decodeGeneration(data []byte) (*Generation, error) {
 // check refuses files that are not in order, and what is outside without a link
 // that leads there.
 func (g *Generation) check() error {
-	for _, files := range [][]SavedFile{g.Files, g.Outside} {
+	for _, files := range [][]SavedFile{g.Files, g.Outside, g.Dirs} {
 		for i := 1; i < len(files); i++ {
 			if files[i-1].Path >= files[i].Path {
 				return errors.New("its files are not in order")
@@ -481,13 +485,16 @@ func readHead(r *tar.Reader) (generationHead, error) {
 
 // readMember adds a member of the archive to the generation.
 func (g *Generation) readMember(h *tar.Header, r io.Reader) error {
+	if h.Typeflag == tar.TypeDir {
+		return g.readDir(h)
+	}
 	files := &g.Files
 	name, ok := strings.CutPrefix(h.Name, filesName)
 	if !ok {
 		files = &g.Outside
 		name, ok = strings.CutPrefix(h.Name, outsideName)
 	}
-	if !ok || !fs.ValidPath(name) || name == "." || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
+	if !ok || !isSaved(name) {
 		return fmt.Errorf("it has a file with the name %q", h.Name)
 	}
 	switch {
@@ -502,5 +509,23 @@ func (g *Generation) readMember(h *tar.Header, r io.Reader) error {
 	default:
 		return fmt.Errorf("%s is neither a file nor a link", h.Name)
 	}
+	return nil
+}
+
+// isSaved says whether a name is that of a file that a profile may have.
+func isSaved(name string) bool {
+	return fs.ValidPath(name) && name != "." && path.Clean(name) == name && filepath.IsLocal(filepath.FromSlash(name))
+}
+
+// readDir adds a directory with its permissions.
+func (g *Generation) readDir(h *tar.Header) error {
+	name, ok := strings.CutPrefix(h.Name, filesName)
+	if name = strings.TrimSuffix(name, "/"); name == "" {
+		name = "."
+	}
+	if !ok || name != "." && !isSaved(name) {
+		return fmt.Errorf("it has a directory with the name %q", h.Name)
+	}
+	g.Dirs = append(g.Dirs, SavedFile{Path: name, Mode: fs.ModeDir | fs.FileMode(h.Mode).Perm()})
 	return nil
 }

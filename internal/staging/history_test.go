@@ -335,7 +335,8 @@ func TestGenerationRefuses(t *testing.T) {
 		"absolute":       {head, {Typeflag: tar.TypeReg, Name: "/etc/passwd"}},
 		"beside":         {head, {Typeflag: tar.TypeReg, Name: "a"}},
 		"the root":       {head, {Typeflag: tar.TypeReg, Name: "files/."}},
-		"a directory":    {head, {Typeflag: tar.TypeDir, Name: "files/a/"}},
+		"a directory up": {head, {Typeflag: tar.TypeDir, Name: "files/../"}},
+		"dirs unsorted":  {head, {Typeflag: tar.TypeDir, Name: "files/b/"}, {Typeflag: tar.TypeDir, Name: "files/a/"}},
 		"a hard link":    {head, {Typeflag: tar.TypeLink, Name: "files/a", Linkname: "files/b"}},
 		"not sorted":     {head, {Typeflag: tar.TypeReg, Name: "files/b"}, {Typeflag: tar.TypeReg, Name: "files/a"}},
 		"twice":          {head, {Typeflag: tar.TypeReg, Name: "files/b"}, {Typeflag: tar.TypeReg, Name: "files/b"}},
@@ -381,6 +382,9 @@ func FuzzGeneration(f *testing.F) {
 	}})
 	must(f, err)
 	f.Add(data)
+	data, err = encodeGeneration(&Generation{Dirs: []SavedFile{{Path: ".", Mode: fs.ModeDir | 0o700}, {Path: "a/b", Mode: fs.ModeDir | 0o711}}})
+	must(f, err)
+	f.Add(data)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, err := decodeGeneration(data)
@@ -394,7 +398,7 @@ func FuzzGeneration(f *testing.F) {
 		}
 		back, err := decodeGeneration(again)
 		must(t, err)
-		if !Same(g, back) {
+		if !Same(g, back) || !SameFiles(g.Dirs, back.Dirs) {
 			t.Error(cmp.Diff(g, back, public))
 		}
 	})

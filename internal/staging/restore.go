@@ -29,6 +29,15 @@ func (tx *Tx) Restore(g *Generation) error {
 	for _, f := range now.Files {
 		r.now[f.Path] = f
 	}
+	for _, dir := range g.Dirs {
+		if dir.Path != "." {
+			r.dirs = append(r.dirs, dir)
+		} else if tx.Creating() {
+			if err := tx.change.giveMode(tx.work.dir, dir.Mode); err != nil {
+				return fmt.Errorf("restoring a generation: %w", err)
+			}
+		}
+	}
 	for _, f := range g.Files {
 		if tx.work.small(f.Path) && !r.leaves(f.Path) {
 			r.wanted[f.Path] = f
@@ -94,8 +103,9 @@ func (p Place) Restored(g *Generation) (*Generation, []LeftAlone, error) {
 type restoration struct {
 	tx          *Tx
 	now, wanted map[string]SavedFile
-	untouched   []string // with all below them
-	replaced    []string // files and directories that are replaced with all that is below them
+	dirs        []SavedFile // with their permissions
+	untouched   []string    // with all below them
+	replaced    []string    // files and directories that are replaced with all that is below them
 }
 
 func (r *restoration) leaves(path string) bool {
@@ -167,15 +177,36 @@ func (d disk) writeSaved(path string, f SavedFile) error {
 	return d.writeNew(path, f.Data, f.Mode.Perm(), true)
 }
 
-// inTheWay is the file or link that stands where a directory of the path has to
-// be, or the directory that stands where the path itself is to be; "" if none.
+// giveMode gives a directory, if it is there, the permissions that it had. Its owner
+// may always write to it, or it could not be moved.
+func (d disk) giveMode(dir string, mode fs.FileMode) error {
+	info, err := d.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if want := mode.Perm() | 0o700; err == nil && info.IsDir() && info.Mode().Perm() != want {
+		err = d.Chmod(dir, want)
+	}
+	return err
+}
+
+// inTheWay is what has to be replaced as a whole: the file or link that stands
+// where a directory of the path has to be, the directory that stands where the path
+// itself is to be, or one that is not there and gets permissions; "" if none.
 func (r *restoration) inTheWay(path string) (string, error) {
 	for i, c := range path {
 		if c != '/' {
 			continue
 		}
-		if _, there := r.now[path[:i]]; there {
-			return path[:i], nil
+		dir := path[:i]
+		if _, there := r.now[dir]; there {
+			return dir, nil
+		}
+		if !slices.ContainsFunc(r.dirs, func(d SavedFile) bool { return isBelow(d.Path, dir) }) {
+			continue
+		}
+		if there, err := r.tx.work.exists(filepath.Join(r.tx.work.dir, filepath.FromSlash(dir))); err != nil || !there {
+			return dir, err
 		}
 	}
 	info, err := r.tx.work.Lstat(filepath.Join(r.tx.work.dir, filepath.FromSlash(path)))
@@ -212,6 +243,14 @@ func (r *restoration) replaceTree(root string) error {
 			return fmt.Errorf("staging %s: %w", path, err)
 		}
 	}
+	for _, dir := range r.dirs {
+		if isBelow(dir.Path, root) {
+			to := filepath.Join(at, filepath.FromSlash(strings.TrimPrefix(dir.Path, root)))
+			if err := tx.change.giveMode(to, dir.Mode); err != nil {
+				return fmt.Errorf("staging %s: %w", dir.Path, err)
+			}
+		}
+	}
 	rel := filepath.FromSlash(root)
 	if err := tx.see(rel, false); err != nil {
 		return err
@@ -225,6 +264,9 @@ func (r *restoration) replaceTree(root string) error {
 func (r *restoration) onlyCleared(root string) error {
 	path := filepath.Join(r.tx.work.dir, filepath.FromSlash(root))
 	info, err := r.tx.work.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil || !info.IsDir() {
 		return err
 	}

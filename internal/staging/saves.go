@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -138,7 +139,7 @@ func (c *change) dropSaves() error {
 // after is the small files of the profile as the prepared ops leave them, by the
 // same rules as those that were found.
 func (c *change) after(found *Generation) (*Generation, error) {
-	next := &listing{disk: c.disk, dir: c.dir, derived: c.derived, entries: found.listing.entries, refused: found.listing.refused}
+	next := &listing{disk: c.disk, dir: c.dir, derived: c.derived, entries: found.listing.entries, refused: found.listing.refused, dirs: maps.Clone(found.listing.dirs)}
 	for _, o := range c.Ops {
 		if !c.small(o.rel) {
 			continue

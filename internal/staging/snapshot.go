@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -44,8 +45,8 @@ func (d disk) snapshot(dir string, derived []string) (*Generation, error) {
 // snapshotFor is the snapshot that the directory at will be once it stands at dir,
 // which is where its links start from.
 func (d disk) snapshotFor(dir, at string, derived []string) (*Generation, error) {
-	l := &listing{disk: d, dir: dir, derived: derived}
-	err := l.list("", at)
+	l := &listing{disk: d, dir: dir, derived: derived, dirs: map[string]string{}}
+	err := l.list(".", at)
 	var g *Generation
 	if err == nil {
 		g, err = l.generation()
@@ -62,7 +63,8 @@ type listing struct {
 	dir     string // where the profile stands, or will
 	derived []string
 	entries []*entry
-	refused []string // directories that could not be read
+	dirs    map[string]string // directories, "." the profile itself, and where they are now
+	refused []string          // directories that could not be read
 }
 
 // entry is a file or link in a profile. The content is read when it is known to
@@ -92,12 +94,13 @@ func (l *listing) list(rel, at string) error {
 		entries, err = l.ReadDir(at)
 	}
 	switch {
-	case refused(err) && rel != "":
+	case refused(err) && rel != ".":
 		l.refused = append(l.refused, rel)
 		return nil
-	case err != nil && !(errors.Is(err, fs.ErrNotExist) && rel != ""):
+	case err != nil && !(errors.Is(err, fs.ErrNotExist) && rel != "."):
 		return err
 	}
+	l.dirs[rel] = at
 	for _, e := range entries {
 		if !isSmall(e.Name(), l.derived) {
 			continue
@@ -115,6 +118,8 @@ func (l *listing) list(rel, at string) error {
 // drop leaves out a path and all below it.
 func (l *listing) drop(path string) {
 	l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e *entry) bool { return isBelow(e.path, path) })
+	l.dirs = maps.Clone(l.dirs)
+	maps.DeleteFunc(l.dirs, func(dir, _ string) bool { return isBelow(dir, path) })
 	l.refused = slices.DeleteFunc(slices.Clone(l.refused), func(dir string) bool { return isBelow(dir, path) })
 }
 
@@ -182,6 +187,13 @@ func (l *listing) generation() (*Generation, error) {
 			kept = append(kept, e)
 		}
 	}
+	var err error
+	if g.Dirs, err = l.unusual(kept); err != nil {
+		return nil, err
+	}
+	for _, dir := range g.Dirs {
+		sum += room(dir.Path, 0)
+	}
 	for _, e := range kept {
 		if e.outside == nil {
 			continue
@@ -195,6 +207,36 @@ func (l *listing) generation() (*Generation, error) {
 	sortFiles(g.Outside)
 	slices.SortFunc(g.TooLarge, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
 	return g, nil
+}
+
+// usualDir are the permissions of directories that need no mention.
+const usualDir = 0o755
+
+// unusual are the directories of what is kept that have other permissions.
+func (l *listing) unusual(kept []*entry) (dirs []SavedFile, err error) {
+	holds := map[string]bool{".": true}
+	for _, e := range kept {
+		for up := path.Dir(e.path); !holds[up]; up = path.Dir(up) {
+			holds[up] = true
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(holds)) {
+		at, there := l.dirs[dir]
+		if !there || runtime.GOOS == "windows" { // where directories have none
+			continue
+		}
+		info, err := l.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info.IsDir() && info.Mode().Perm() != usualDir {
+			dirs = append(dirs, SavedFile{Path: dir, Mode: fs.ModeDir | info.Mode().Perm()})
+		}
+	}
+	return dirs, nil
 }
 
 // inOrder is what comes into question, the more important first.
