@@ -114,6 +114,9 @@ func (s subject) now() (*staging.Generation, error) {
 	if _, err := os.Lstat(s.dir()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err := s.env.Home.CheckLink(s.name); err != nil {
+		return nil, err
+	}
 	return staging.Snapshot(s.env.Home.Place(s.name))
 }
 
@@ -149,7 +152,7 @@ func (s subject) look() (*past, error) {
 	case err == nil:
 	case len(p.generations) > 0:
 		// The others are as good as before.
-		p.warnings = append(p.warnings, fmt.Sprintf("left out of the history: %v", err))
+		p.warnings = append(p.warnings, leftOutOfHistory(err))
 	default:
 		return nil, fmt.Errorf("reading the history of %s: %w", s, err)
 	}

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -49,7 +50,7 @@ func (env Env) newName(text string, leaving ...profile.Name) (profile.Name, erro
 	names = slices.DeleteFunc(names, func(n profile.Name) bool { return slices.Contains(leaving, n) })
 	name, err := profile.ParseNewName(text, names)
 	if taken, ok := errors.AsType[*profile.TakenError](err); ok {
-		return name, existing(taken)
+		return name, cmp.Or(env.Home.CheckLink(taken.By), existing(taken))
 	}
 	return name, err
 }

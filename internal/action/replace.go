@@ -30,6 +30,9 @@ func Replace(ctx context.Context, env Env, opts ReplaceOptions) (Replaced, error
 	if err := profile.CheckTarget(opts.Name); err != nil {
 		return Replaced{}, err
 	}
+	if err := env.Home.CheckLink(opts.Name); err != nil {
+		return Replaced{}, err
+	}
 	place := env.Home.Place(opts.Name)
 	if opts.Implied && inUse(place.Dir) {
 		return Replaced{}, &inUseError{opts.Name.String(), opts.Template}

@@ -107,7 +107,8 @@ func (h Home) Kept(name Name) bool {
 }
 
 // namesIn are the directories in dir, and links to some, that can be called
-// profiles. Names of temporary files are not among them.
+// profiles. A link to what is not there is one: that may come back. Names of
+// temporary files are not among them.
 func namesIn(dir string) ([]Name, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +125,7 @@ func namesIn(dir string) ([]Name, error) {
 		}
 		if entry.Type()&fs.ModeSymlink != 0 {
 			info, err := os.Stat(filepath.Join(dir, entry.Name()))
-			if err != nil || !info.IsDir() {
+			if err == nil && !info.IsDir() {
 				continue
 			}
 		} else if !entry.IsDir() {

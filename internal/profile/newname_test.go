@@ -148,11 +148,14 @@ func TestProfiles(t *testing.T) {
 	if err := os.Symlink("nothing", filepath.Join(home.ProfilesDir(), "dangling")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("file", filepath.Join(home.ProfilesDir(), "filelink")); err != nil {
+		t.Fatal(err)
+	}
 	found, err := home.Profiles()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(names(".hidden", "Odd:name ", "a", "b", "link"), found, cmp.AllowUnexported(Name{})); diff != "" {
+	if diff := cmp.Diff(names(".hidden", "Odd:name ", "a", "b", "dangling", "link"), found, cmp.AllowUnexported(Name{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

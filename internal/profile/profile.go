@@ -154,6 +154,9 @@ func openAt(where func(string) string, home Home, name Name, makeAny bool, w wri
 	path := filepath.Join(p.Dir, manifestFile)
 	text, err := ReadFile(p.Where(path))
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := home.CheckLink(name); err != nil {
+			return nil, err
+		}
 		tmpl, ok := templateFor(name, makeAny)
 		if gone := missing(home, name); !ok || w.init == nil || gone.Lost {
 			return nil, gone
@@ -201,6 +204,21 @@ func missing(home Home, name Name) *MissingError {
 		e.Lost = false // another process has just made it
 	}
 	return e
+}
+
+// CheckLink refuses a profile that is a link to a directory which is not there,
+// such as one on a disk that is not mounted. Nothing may be made at either end.
+func (h Home) CheckLink(name Name) error {
+	link := h.ProfileDir(name)
+	if _, err := os.Stat(link); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	target, err := os.Readlink(link)
+	if err != nil {
+		return nil // nothing is there
+	}
+	return fault.WithHint(fault.Errorf(fault.Environment, "profile %s is a link to %s, which is not there", quote(name.text), target),
+		"mount the disk that it is on, or take the link away: %s", fault.ShellWords("rm", link))
 }
 
 // traces are what a profile has that once had a package.json: what is installed
