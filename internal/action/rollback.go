@@ -168,6 +168,7 @@ func missingPackages(lock *install.Lock, packages *store.Store) []string {
 // profile is locked. One that is not there begins with what was kept of it.
 func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*past) (*staging.Generation, error)) (done *RolledBack, err error) {
 	env, kept := s.env, ""
+	var lost []string // of what was kept
 	options := env.options()
 	options.Init = func(dir string) error {
 		p, err := s.look()
@@ -177,7 +178,8 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 		if kept = s.kept(p); kept == "" {
 			return nil
 		}
-		return staging.CopyTree(kept, dir, "node_modules")
+		lost, err = copyKept(kept, dir, "node_modules")
+		return err
 	}
 	if err := staging.MkdirAll(env.Home.ProfilesDir()); err != nil {
 		return nil, fault.WithClass(fault.Environment, env.unwritable(err))
@@ -219,6 +221,9 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 		return nil, err
 	}
 	done.Changed, done.Kept, done.Saved = true, kept, tx.Saved()
+	for _, path := range lost {
+		done.Warnings = append(done.Warnings, fmt.Sprintf("%s does not come back: it is neither file, directory nor link", path))
+	}
 	done.Warnings = append(done.Warnings, doubts...)
 	for _, w := range tx.Warnings() {
 		// A generation that cannot be read is told of by both.

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,47 @@ func (s subject) kept(p *past) string {
 		}
 	}
 	return ""
+}
+
+// copyKept copies a directory that was kept of a profile, less the named entries,
+// with the permissions of directories. What it returns was left out, by its
+// slash-separated paths: pipes, sockets and devices, which hold nothing and which
+// programs make again.
+func copyKept(from, to string, except ...string) (lost []string, err error) {
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	others := slices.Clip(except)
+	for _, e := range entries {
+		switch {
+		case slices.Contains(except, e.Name()), e.Type().IsRegular(), e.Type() == fs.ModeSymlink:
+			continue
+		case e.IsDir():
+			dirs = append(dirs, e.Name())
+		default:
+			lost = append(lost, e.Name())
+		}
+		others = append(others, e.Name())
+	}
+	if err := staging.CopyTree(from, to, others...); err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		below, err := copyKept(filepath.Join(from, dir), filepath.Join(to, dir))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range below {
+			lost = append(lost, dir+"/"+path)
+		}
+	}
+	return lost, staging.OS.Chmod(to, info.Mode().Perm())
 }
 
 // keptDirs are the directories of replaced and removed profiles, newest first.
