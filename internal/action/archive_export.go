@@ -178,23 +178,32 @@ type exporter struct {
 type scratch struct {
 	dir      string
 	packages *store.Store
+	close    func() error
+}
+
+// scratchIn makes one below a directory. Its store is nobody else's, so that
+// whoever prunes the home's does not wait for it.
+func scratchIn(parent string) (scratch, error) {
+	dir, remove, err := staging.TempDir(parent)
+	if err != nil {
+		return scratch{}, err
+	}
+	packages := store.Open(filepath.Join(dir, "store"))
+	return scratch{dir, packages, func() error { return errors.Join(packages.Close(), remove()) }}, nil
 }
 
 // makeScratch makes it in the home's store, or where that cannot be written
 // among the system's temporary files: to save a profile may be all that is left
 // to do.
 func (x *exporter) makeScratch() (scratch, error) {
-	dir, err := x.store.TempDir()
+	s, err := scratchIn(x.store.Dir())
 	if err != nil {
-		var remove func() error
-		if dir, remove, err = staging.TempDir(os.TempDir()); err != nil {
-			return scratch{}, err
-		}
-		x.closers = append(x.closers, remove)
+		s, err = scratchIn(os.TempDir())
 	}
-	packages := store.Open(filepath.Join(dir, "store"))
-	x.closers = append(x.closers, packages.Close)
-	return scratch{dir, packages}, nil
+	if err == nil {
+		x.closers = append(x.closers, s.close)
+	}
+	return s, err
 }
 
 // close takes away what was made on the way, the last first.

@@ -134,9 +134,12 @@ func (a *Archive) fetch(ctx context.Context, env Env, source string, opts Import
 		return err
 	}
 	defer client.Close()
-	packages := store.Open(env.Home.StoreDir())
-	a.close = packages.Close
-	a.file, err = install.Download(ctx, client, packages, source)
+	s, err := scratchIn(env.Home.StoreDir())
+	if err != nil {
+		return err
+	}
+	a.close = s.close
+	a.file, err = install.Download(ctx, client, s.packages, source)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -186,6 +187,13 @@ func TestImportFromAnAddress(t *testing.T) {
 	a, err := OpenArchive(ctx, env, server.URL+"/x.tar.gz", ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	// Whoever prunes holds all profiles while he waits for the store; the import
+	// must not hold that while it waits for its profile.
+	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := PruneStore(soon, env, PruneOptions{}); err != nil {
+		t.Errorf("the store cannot be pruned before the profile is made: %v", err)
 	}
 	done, err := Import(ctx, env, a, ImportOptions{Name: "y"})
 	if err := errors.Join(err, a.Close()); err != nil {
