@@ -244,7 +244,8 @@ const (
 )
 
 // age removes the generations, of all ids, that are too old or too many. It is
-// for whoever has the history's lock.
+// for whoever has the history's lock. How old they are is told by the generation
+// before those of now: one command with a wrong clock makes nothing old.
 func (h History) age(ids []int, now time.Time) (failed []error) {
 	if len(ids) <= keepAlways {
 		return nil
@@ -253,11 +254,12 @@ func (h History) age(ids []int, now time.Time) (failed []error) {
 	if err != nil {
 		return []error{fmt.Errorf("removing old generations: %w", err)}
 	}
+	limit := h.before(ids, now).Add(-keepAge)
 	for i, id := range ids[:len(ids)-keepAlways] {
 		if slices.Contains(pins, id) {
 			continue
 		}
-		if len(ids)-i <= keepNumber && !h.olderThan(id, now.Add(-keepAge)) {
+		if len(ids)-i <= keepNumber && !h.olderThan(id, limit) {
 			continue
 		}
 		if err := h.disk.Remove(h.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -267,20 +269,45 @@ func (h History) age(ids []int, now time.Time) (failed []error) {
 	return failed
 }
 
+// before is now, or when the newest generation was saved that was not saved with
+// the very newest, if that is earlier. A command saves two at once, at most.
+func (h History) before(ids []int, now time.Time) time.Time {
+	var newest time.Time
+	for i, id := range slices.Backward(ids) {
+		head, err := h.head(id)
+		switch {
+		case err != nil:
+		case i == len(ids)-1:
+			newest = head.Saved
+		case head.Saved.Equal(newest):
+		case head.Saved.Before(now):
+			return head.Saved
+		default:
+			return now
+		}
+	}
+	return now
+}
+
 // olderThan asks a generation for its time. One that cannot say it stays until
 // it is one too many.
 func (h History) olderThan(id int, limit time.Time) bool {
+	head, err := h.head(id)
+	return err == nil && head.Saved.Before(limit)
+}
+
+// head is what a generation says about itself, without its files.
+func (h History) head(id int) (head generationHead, err error) {
 	f, err := h.disk.Open(h.path(id))
 	if err != nil {
-		return false
+		return head, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { err = errors.Join(err, f.Close()) }()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		return false
+		return head, err
 	}
-	head, err := readHead(tar.NewReader(z))
-	return err == nil && head.Saved.Before(limit)
+	return readHead(tar.NewReader(z))
 }
 
 // retire removes old generations after a commit. Somebody who pins one at this

@@ -279,12 +279,32 @@ func TestHistoryAges(t *testing.T) {
 	save(1, noon.Add(keepAge))
 	expect("none is too old", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
 	save(1, noon.Add(keepAge+1))
-	expect("the oldest go, but for ten and the pinned one", 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
-	save(keepNumber, noon.Add(keepAge+1))
+	expect("the one before is not too late for any", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
+	save(1, noon.Add(keepAge+2))
+	expect("the oldest go, but for ten and the pinned one", 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+	save(keepNumber, noon.Add(keepAge+3))
 	ids, err := h.ids()
 	must(t, err)
-	if len(ids) != keepNumber+1 || ids[0] != 2 || ids[1] != 15 {
+	if len(ids) != keepNumber+1 || ids[0] != 2 || ids[1] != 16 {
 		t.Errorf("%d are kept: %v", len(ids), ids)
+	}
+}
+
+// A command that runs when the clock is wrong makes nothing old.
+func TestHistoryWrongClock(t *testing.T) {
+	h := OpenHistory(t.TempDir())
+	times := make([]time.Time, 2*keepAlways)
+	for i := range times {
+		times[i] = noon.Add(time.Duration(i))
+	}
+	wrong := noon.Add(50 * 365 * 24 * time.Hour)
+	times = append(times, wrong, wrong, noon.Add(time.Hour), noon.Add(-time.Hour), noon.Add(2*time.Hour))
+	for i, now := range times {
+		_, _, err := h.Save([]SavedFile{saved("a", strconv.Itoa(i))}, "", now)
+		must(t, err)
+	}
+	if ids, err := h.ids(); err != nil || len(ids) != len(times) {
+		t.Errorf("%d of %d are kept, error %v", len(ids), len(times), err)
 	}
 }
 
