@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -208,6 +210,53 @@ func TestRestore(t *testing.T) {
 	must(t, err)
 	if diff := cmp.Diff(before.Files, again.Files); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a change leaves is judged by the same rules as what is found: at the limits
+// the next command finds no edit that nobody made.
+func TestTxSavesAtTheLimits(t *testing.T) {
+	for name, test := range map[string]struct {
+		fill func(t *testing.T, dir string)
+		do   func(tx *Tx) error
+	}{
+		"the sum grows": {func(t *testing.T, dir string) {
+			for i := range largestSum / largestFile {
+				put(t, filepath.Join(dir, "d", strconv.Itoa(i)), strings.Repeat("x", largestFile-2048), 0o644)
+			}
+			put(t, filepath.Join(dir, "e"), strings.Repeat("x", 2048), 0o644)
+		}, func(tx *Tx) error { return tx.WriteFile("dsh-lock.yaml", make([]byte, 100_000), 0o644) }},
+		"the sum shrinks": {func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, "e"), strings.Repeat("x", 100_000), 0o644)
+			for i := range largestSum / largestFile {
+				put(t, filepath.Join(dir, "d", strconv.Itoa(i)), strings.Repeat("x", largestFile-2048), 0o644)
+			}
+		}, func(tx *Tx) error { return tx.Remove("e") }},
+		"the count grows": {func(t *testing.T, dir string) {
+			for i := range largestCount {
+				put(t, filepath.Join(dir, "d", strconv.Itoa(i)), "", 0o644)
+			}
+		}, func(tx *Tx) error { return tx.WriteFile("d/new", nil, 0o644) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := newHome(t)
+			place := placeIn(home)
+			test.fill(t, place.Dir)
+			before, err := Snapshot(place)
+			must(t, err)
+			tx := begin(t, home, nil)
+			must(t, test.do(tx), tx.Commit())
+			g, err := place.History().Load(tx.Saved())
+			must(t, err)
+			now, err := Snapshot(place)
+			must(t, err)
+			if !Same(g, now) || !slices.Equal(g.TooLarge, now.TooLarge) {
+				t.Errorf("saved without %v, found without %v", g.TooLarge, now.TooLarge)
+			}
+			if slices.Equal(before.TooLarge, now.TooLarge) {
+				t.Errorf("it is not at the limit: %v", now.TooLarge)
+			}
+		})
 	}
 }
 
