@@ -78,7 +78,7 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 		return composeProfile(env, p, layers, true)
 	})
 	if broken, ok := errors.AsType[*profile.ManifestError](err); ok {
-		report := &CheckReport{Profile: layers.Name.String(), Findings: []check.Finding{brokenManifest(broken)}, Warnings: warnings}
+		report := &CheckReport{Profile: layers.Name.String(), Findings: []check.Finding{brokenManifest(broken, fault.Hint(err))}, Warnings: warnings}
 		report.Counts = count(report.Findings)
 		return report, nil
 	}
@@ -105,11 +105,11 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 
 // brokenManifest is the finding about a package.json without which nothing of a
 // profile can be read.
-func brokenManifest(err *profile.ManifestError) check.Finding {
+func brokenManifest(err *profile.ManifestError, hint string) check.Finding {
 	return check.Finding{
 		Code: check.Unreadable, Severity: check.Error, File: err.Path, Line: err.Line, Column: err.Column, Blocks: true,
 		Message: "the profile's package.json cannot be read: " + err.Problem,
-		Remedy:  err.Hint() + "; all else of the profile can only be looked at then",
+		Remedy:  hint + "; all else of the profile can only be looked at then",
 	}
 }
 

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
-
-	"dsh/internal/fault"
 )
 
 // Manifest is the package.json of a profile: the text as the user wrote it and
@@ -76,11 +73,6 @@ type ManifestError struct {
 
 func (e *ManifestError) Error() string {
 	return fmt.Sprintf("profile manifest %s:%d:%d: %s", e.Path, e.Line, e.Column, e.Problem)
-}
-
-// Hint is the command that mends the manifest of a profile.
-func (e *ManifestError) Hint() string {
-	return fmt.Sprintf("dsh profile repair %s shows what can be done about it, and does it", fault.ShellWord(filepath.Base(filepath.Dir(e.Path))))
 }
 
 // ParseManifest reads the text of a package.json; path is for messages. A

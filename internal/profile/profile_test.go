@@ -304,9 +304,19 @@ func TestOpenBroken(t *testing.T) {
 		{"{\n  \"a\": 1,\n}", "profile manifest " + path + `:2:9: a comma is not allowed before "}"`},
 	} {
 		write(t, path, test.text)
+		// Of a file that no profile has nobody knows what mends it.
+		for _, elsewhere := range []string{"package.json", path} {
+			if _, err := ParseManifest(elsewhere, []byte(test.text)); err == nil || fault.Hint(err) != "" {
+				t.Errorf("%v has a hint: %s", err, fault.Hint(err))
+			}
+		}
 		for _, open := range []func(Home, Name) (*Profile, error){OpenForReading, OpenOrCreateForReading} {
-			if _, err := open(home, web); err == nil || err.Error() != test.want {
+			_, err := open(home, web)
+			if err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+			if hint := fault.Hint(err); !strings.HasPrefix(hint, "dsh profile repair web ") {
+				t.Errorf("hint %q", hint)
 			}
 		}
 	}
