@@ -164,9 +164,60 @@ func (c *copying) fill(dir string) error {
 		}
 	}
 	if c.foreign() {
-		return staging.CopyTree(filepath.Join(c.from.dir, "node_modules"), filepath.Join(dir, "node_modules"))
+		if err := staging.CopyTree(filepath.Join(c.from.dir, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+			return err
+		}
 	}
-	return nil
+	return c.fillInside(dir)
+}
+
+// fillInside copies what has the name of something that dsh makes and lies deeper,
+// where dsh makes nothing: the packages of a folder in the profile. Directories of
+// the copy become as open to others as theirs.
+func (c *copying) fillInside(dir string) error {
+	derived := c.env.Home.Place(c.from.name).Derived
+	type folder struct {
+		path string
+		mode fs.FileMode
+	}
+	var folders []folder
+	err := filepath.WalkDir(c.from.dir, func(from string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // who could not read it has been told
+		}
+		rel, err := filepath.Rel(c.from.dir, from)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, rel)
+		if d.Name() == ".git" || slices.Contains(derived, d.Name()) {
+			if d.Name() != ".git" && d.Name() != rel && exists(filepath.Dir(to)) && !exists(to) {
+				if target, lerr := os.Readlink(from); lerr == nil {
+					err = staging.OS.Symlink(target, to)
+				} else {
+					err = copyLarge(from, to)
+				}
+			}
+			if err == nil && d.IsDir() {
+				err = fs.SkipDir
+			}
+			return err
+		}
+		if d.IsDir() && exists(to) {
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			folders = append(folders, folder{to, info.Mode().Perm()})
+		}
+		return nil
+	})
+	for _, f := range slices.Backward(folders) {
+		if err == nil {
+			err = staging.OS.Chmod(f.path, f.mode|0o700)
+		}
+	}
+	return err
 }
 
 // writeSaved writes the files and links of a state into a directory that has
