@@ -467,7 +467,8 @@ func (p *profileRun) remove() error {
 			return err
 		}
 		if !yes {
-			return fault.Errorf(fault.Other, "nothing was removed")
+			p.ui.Say("nothing was removed")
+			return &saidError{fault.Other}
 		}
 	}
 	all := []*action.RemovedProfile{}

@@ -93,7 +93,8 @@ func (r *runner) askToForget(c *cli.Context, names []string) error {
 	}
 	yes, err := r.ui.Ask(c.Context, fmt.Sprintf("give up what is kept of removed profiles (%s)? They cannot be brought back then.", strings.Join(names, ", ")))
 	if err == nil && !yes {
-		err = fault.Errorf(fault.Other, "nothing was removed")
+		r.ui.Say("nothing was removed")
+		err = &saidError{fault.Other}
 	}
 	return err
 }
