@@ -268,7 +268,11 @@ func (r *repair) missingDependencies() ([]string, error) {
 // linkLost tells of a dependency that is a link to a folder that is not there.
 func (r *repair) linkLost(name string) (bool, error) {
 	wanted, _, ok := r.manifest.Dependency(name)
-	spec, err := install.ParseDependency(name, wanted, r.dir)
+	dir, err := realDir(r.dir) // whence links in node_modules lead
+	if err != nil {
+		return false, err
+	}
+	spec, err := install.ParseDependency(name, wanted, dir)
 	if !ok || err != nil || spec.Kind != install.Link {
 		return false, nil
 	}

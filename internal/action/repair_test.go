@@ -311,3 +311,27 @@ func TestLastManifestBesideDamagedGenerations(t *testing.T) {
 		})
 	}
 }
+
+// A relative link leads on from the directory of the profile, also where a link
+// leads to that.
+func TestLostLinkOfLinkedProfile(t *testing.T) {
+	env, opts, file := broken(t)
+	dir, real := filepath.Dir(file), filepath.Join(t.TempDir(), "real")
+	put(t, filepath.Join(dir, mainFile), `{"dependencies": {"my-plugin": "link:../my-plugin"}, "dsh": {"profile": {"bundles": []}}}`)
+	if err := errors.Join(os.Rename(dir, real), os.Symlink(real, dir)); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	for _, there := range []bool{true, false} {
+		change := func(path string) error { return os.Mkdir(path, 0o755) }
+		if !there {
+			change = os.Remove
+		}
+		if err := change(filepath.Join(filepath.Dir(real), "my-plugin")); err != nil {
+			t.Fatal(err)
+		}
+		lost := slices.ContainsFunc(diagnosed(t, env, opts).Damages, func(d Damage) bool { return d.Code == LinkLost })
+		if lost == there {
+			t.Errorf("the folder is there: %v, the link is lost: %v", there, lost)
+		}
+	}
+}
