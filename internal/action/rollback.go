@@ -236,14 +236,25 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 	return done, nil
 }
 
-// tooLarge tells of the files that a generation names and does not hold.
+// tooLarge tells of the files that a generation names and does not hold, and
+// where a kept directory has one of that name.
 func (s subject) tooLarge(g *staging.Generation) (warnings []string) {
+	kept := keptDirs(s.env.Home.Place(s.name).State)
 	for _, skipped := range g.TooLarge {
-		outcome := "does not come back"
-		if _, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(skipped.Path))); err == nil {
-			outcome = "was left alone"
+		path := filepath.FromSlash(skipped.Path)
+		has := func(dir string) bool {
+			_, err := os.Lstat(filepath.Join(dir, path))
+			return err == nil
 		}
-		warnings = append(warnings, fmt.Sprintf("%s %s: generation %d does not hold it, because %s", skipped.Path, outcome, g.ID, skipped.Why))
+		why := fmt.Sprintf("generation %d does not hold it, because %s", g.ID, skipped.Why)
+		if has(s.dir()) {
+			warnings = append(warnings, fmt.Sprintf("%s was left alone: %s", skipped.Path, why))
+			continue
+		}
+		if at := slices.IndexFunc(kept, has); at >= 0 {
+			why += fmt.Sprintf("; one of an earlier time is %s", filepath.Join(kept[at], path))
+		}
+		warnings = append(warnings, fmt.Sprintf("%s does not come back: %s", skipped.Path, why))
 	}
 	return warnings
 }
