@@ -142,12 +142,29 @@ type past struct {
 
 // look reads a subject and its history. One that has neither is an error.
 func (s subject) look() (*past, error) {
+	return s.lookBy(s.now, s.history().List)
+}
+
+// glance is look without any content of files.
+func (s subject) glance() (*past, error) {
+	return s.lookBy(s.there, s.history().Heads)
+}
+
+// there is a state without files, nil when there is no profile.
+func (s subject) there() (*staging.Generation, error) {
+	if _, err := os.Lstat(s.dir()); errors.Is(err, fs.ErrNotExist) && !s.home {
+		return nil, nil
+	}
+	return &staging.Generation{}, nil
+}
+
+func (s subject) lookBy(now func() (*staging.Generation, error), list func() ([]staging.Generation, error)) (*past, error) {
 	p := &past{subject: s}
 	var err error
-	if p.now, err = s.now(); err != nil {
+	if p.now, err = now(); err != nil {
 		return nil, err
 	}
-	p.generations, err = s.history().List()
+	p.generations, err = list()
 	switch {
 	case err == nil:
 	case len(p.generations) > 0:
@@ -244,7 +261,7 @@ func PinHomeGeneration(ctx context.Context, env Env, id int, pinned bool) (*Pinn
 }
 
 func (s subject) pin(ctx context.Context, id int, pinned bool) (*Pinned, error) {
-	p, err := s.look()
+	p, err := s.glance()
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +320,7 @@ func (p *past) back(changes int) (*staging.Generation, error) {
 // Known says that there is a profile of a name, or that there was one that can
 // be had back.
 func Known(env Env, name profile.Name) bool {
-	_, err := profileSubject(env, name).look()
+	_, err := profileSubject(env, name).glance()
 	_, unknown := errors.AsType[*UnknownError](err)
 	return !unknown
 }

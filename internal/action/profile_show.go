@@ -96,7 +96,7 @@ func (env Env) details(v staging.View, name profile.Name) (*ProfileDetails, erro
 		d.Lockfile = file
 	}
 	d.NodeModules = install.Maker(place.Dir)
-	generations, err := place.History().List()
+	generations, err := place.History().Heads()
 	if err != nil {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("left out of the history: %v", err))
 	}

@@ -140,11 +140,11 @@ func (env Env) removedProfiles(there []profile.Name) ([]ProfileInfo, error) {
 
 // lastChange is when the newest generation was saved, nil where there is none.
 func (env Env) lastChange(name profile.Name) *time.Time {
-	generations, _ := env.Home.Place(name).History().List() // damaged ones are told of by the history
-	if len(generations) == 0 {
+	newest, _ := env.Home.Place(name).History().Newest() // damaged ones are told of by the history
+	if newest == nil {
 		return nil
 	}
-	return &generations[0].Saved
+	return &newest.Saved
 }
 
 // dependenciesOf is all dependencies of a manifest.

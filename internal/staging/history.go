@@ -66,7 +66,30 @@ func (e *NoGenerationError) Error() string {
 
 // List is all generations, the newest first, with their files. Damaged ones are
 // left out, and named in an error that comes beside the rest.
-func (h History) List() ([]Generation, error) {
+func (h History) List() ([]Generation, error) { return h.list(h.Load) }
+
+// Heads is List without the files, which is much less to read. Damage to files
+// does not show.
+func (h History) Heads() ([]Generation, error) { return h.list(h.loadHead) }
+
+// Newest is the first of Heads, or nil where there is none.
+func (h History) Newest() (*Generation, error) {
+	ids, err := h.ids()
+	if err != nil {
+		return nil, err
+	}
+	var damaged []error
+	for _, id := range slices.Backward(ids) {
+		g, err := h.loadHead(id)
+		if err == nil {
+			return g, errors.Join(damaged...)
+		}
+		damaged = append(damaged, err)
+	}
+	return nil, errors.Join(damaged...)
+}
+
+func (h History) list(load func(id int) (*Generation, error)) ([]Generation, error) {
 	ids, err := h.ids()
 	if err != nil {
 		return nil, err
@@ -74,7 +97,7 @@ func (h History) List() ([]Generation, error) {
 	var list []Generation
 	var damaged []error
 	for _, id := range slices.Backward(ids) {
-		g, err := h.Load(id)
+		g, err := load(id)
 		if err != nil {
 			damaged = append(damaged, err)
 			continue
@@ -87,13 +110,33 @@ func (h History) List() ([]Generation, error) {
 // Load is one generation, or a [*NoGenerationError].
 func (h History) Load(id int) (*Generation, error) {
 	data, err := h.disk.readFile(h.path(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &NoGenerationError{h.dir, id}
-	}
 	if err != nil {
-		return nil, fmt.Errorf("reading generation %d: %w", id, err)
+		return nil, h.unread(id, err)
 	}
 	g, err := decodeGeneration(data)
+	return h.loaded(id, g, err)
+}
+
+// loadHead is Load without the files.
+func (h History) loadHead(id int) (*Generation, error) {
+	f, err := h.disk.Open(h.path(id))
+	if err != nil {
+		return nil, h.unread(id, err)
+	}
+	head, err := headOf(f)
+	return h.loaded(id, head.generation(), errors.Join(err, f.Close()))
+}
+
+func (h History) unread(id int, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &NoGenerationError{h.dir, id}
+	}
+	return fmt.Errorf("reading generation %d: %w", id, err)
+}
+
+// loaded is a generation, or the error of what was read, with what its file does
+// not say.
+func (h History) loaded(id int, g *Generation, err error) (*Generation, error) {
 	if newer, ok := errors.AsType[*formatError](err); ok {
 		return nil, fault.Errorf(fault.Environment, "reading generation %d: %s was saved by another dsh: %w", id, h.path(id), newer)
 	}
@@ -274,7 +317,7 @@ func (h History) age(ids []int, now time.Time) (failed []error) {
 func (h History) before(ids []int, now time.Time) time.Time {
 	var newest time.Time
 	for i, id := range slices.Backward(ids) {
-		head, err := h.head(id)
+		head, err := h.loadHead(id)
 		switch {
 		case err != nil:
 		case i == len(ids)-1:
@@ -292,22 +335,8 @@ func (h History) before(ids []int, now time.Time) time.Time {
 // olderThan asks a generation for its time. One that cannot say it stays until
 // it is one too many.
 func (h History) olderThan(id int, limit time.Time) bool {
-	head, err := h.head(id)
-	return err == nil && head.Saved.Before(limit)
-}
-
-// head is what a generation says about itself, without its files.
-func (h History) head(id int) (head generationHead, err error) {
-	f, err := h.disk.Open(h.path(id))
-	if err != nil {
-		return head, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return head, err
-	}
-	return readHead(tar.NewReader(z))
+	g, err := h.loadHead(id)
+	return err == nil && g.Saved.Before(limit)
 }
 
 // retire removes old generations after a commit. Somebody who pins one at this
@@ -440,7 +469,7 @@ func decodeGeneration(data []byte) (*Generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Generation{ID: head.ID, Saved: head.Saved, Command: head.Command, TooLarge: head.TooLarge}
+	g := head.generation()
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) && content.N > 0 {
@@ -486,6 +515,19 @@ type formatError struct{ format int }
 
 func (e *formatError) Error() string {
 	return fmt.Sprintf("its format is %d, and this one knows %d", e.format, headFormat)
+}
+
+// headOf is the head of an archive.
+func headOf(archive io.Reader) (generationHead, error) {
+	z, err := gzip.NewReader(archive)
+	if err != nil {
+		return generationHead{}, err
+	}
+	return readHead(tar.NewReader(z))
+}
+
+func (h generationHead) generation() *Generation {
+	return &Generation{ID: h.ID, Saved: h.Saved, Command: h.Command, TooLarge: h.TooLarge}
 }
 
 func readHead(r *tar.Reader) (generationHead, error) {

@@ -216,6 +216,9 @@ func TestHistory(t *testing.T) {
 	if list, err := h.List(); err != nil || len(list) > 0 {
 		t.Error(list, err)
 	}
+	if newest, err := h.Newest(); err != nil || newest != nil {
+		t.Error(newest, err)
+	}
 	_, err := h.Load(1)
 	if none, ok := errors.AsType[*NoGenerationError](err); !ok || none.ID != 1 {
 		t.Errorf("of nothing: %v", err)
@@ -243,6 +246,16 @@ func TestHistory(t *testing.T) {
 	must(t, err)
 	if diff := cmp.Diff(want, got, public); diff != "" {
 		t.Error(diff)
+	}
+	for i := range want {
+		want[i].Files = nil
+	}
+	heads, err := h.Heads()
+	must(t, err)
+	newest, err := h.Newest()
+	must(t, err)
+	if diff := cmp.Diff(want, heads, public); diff != "" || newest == nil || newest.ID != 3 || newest.Files != nil {
+		t.Error(newest, diff)
 	}
 	must(t, h.Pin(t.Context(), 2, false), h.Pin(t.Context(), 2, false))
 	if g, err := h.Load(2); err != nil || g.Pinned {
@@ -336,6 +349,9 @@ func TestHistoryDamaged(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)+" is damaged") {
 			t.Errorf("the error is %v", err)
 		}
+	}
+	if newest, err := h.Newest(); newest == nil || newest.ID != 3 || err == nil || !strings.Contains(err.Error(), "4.tar.gz is damaged") {
+		t.Error(newest, err)
 	}
 	id, saved, err := h.Save([]SavedFile{saved("a", "3")}, "", noon)
 	if id != 5 || !saved || err != nil {
