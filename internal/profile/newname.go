@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"dsh/internal/fault"
@@ -75,6 +76,9 @@ func sameName(a, b string) bool {
 	return a == b || strings.TrimRight(fold(a), ". ") == strings.TrimRight(fold(b), ". ")
 }
 
+// savedState is a profile and a generation of it, NAME@ID.
+var savedState = regexp.MustCompile(`.@[0-9]+$`)
+
 // unfit says why a name that [ParseName] accepts is not fit for a new profile;
 // "" if it is.
 func unfit(s string) string {
@@ -85,6 +89,8 @@ func unfit(s string) string {
 		return "it would be read as an option"
 	case strings.HasPrefix(s, ".dsh-tmp-") || s == ".patches.lock":
 		return "dsh has files of that name"
+	case savedState.MatchString(s):
+		return "that is how a saved state of a profile is called"
 	}
 	if reason := portable.Unfit(s); reason != "" {
 		return reason

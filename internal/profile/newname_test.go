@@ -66,6 +66,8 @@ func TestParseNewName(t *testing.T) {
 		{"Node_Modules", cannot + `"Node_Modules": some systems take it for node_modules`},
 		{".dsh-tmp-0123456789ab", cannot + `".dsh-tmp-0123456789ab": dsh has files of that name`},
 		{".patches.lock", cannot + `".patches.lock": dsh has files of that name`},
+		{"work@1", cannot + `"work@1": that is how a saved state of a profile is called`},
+		{"a@b@007", cannot + `"a@b@007": that is how a saved state of a profile is called`},
 		{"Web", cannot + `"Web": some systems take that for the shipped profile "web"`},
 		{"HEADLE\u1e9e", cannot + "\"HEADLE\u1e9e\": some systems take that for the shipped profile \"headless\""},
 		{"mine", `profile "mine" exists already`},
