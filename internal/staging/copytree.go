@@ -31,7 +31,7 @@ func (d disk) copyInto(from, to string, except []string) error {
 		if slices.Contains(except, e.Name()) {
 			continue
 		}
-		if err := d.copyTree(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+		if err := d.copyTree(filepath.Join(from, e.Name()), filepath.Join(to, e.Name()), true, nil); err != nil {
 			return err
 		}
 	}

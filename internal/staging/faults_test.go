@@ -61,7 +61,7 @@ func (s *strike) before(op, path string) error {
 		panic(died{})
 	}
 	s.calls++
-	if op == "Mkdir" && filepath.Base(path) == "old" {
+	if op == "Mkdir" && filepath.Base(path) == "old" && strings.Contains(filepath.Dir(path), stagingMark) {
 		s.begun = s.calls
 	}
 	if s.calls <= s.after {
@@ -164,7 +164,7 @@ func recoverFast(t testing.TB, home string) error {
 
 // recoverAll is Recover of the profile, and of the one that it may have become.
 func recoverAll(t testing.TB, fsys FS, home string) error {
-	d := disk{fsys}
+	d := disk{inImage(fsys, home)}
 	err := d.recoverPlace(t.Context(), placeIn(home))
 	if _, lerr := os.Lstat(movedIn(home).State); lerr == nil {
 		err = errors.Join(err, d.recoverPlace(t.Context(), movedIn(home)))
@@ -282,6 +282,9 @@ func (sc scenario) outcomes(t *testing.T) (before, after map[string]string, firs
 	if !sc.whole {
 		first = s.begun
 	}
+	if image := imageOf(home); image != nil {
+		first = image.refused
+	}
 	return before, after, first, s.calls
 }
 
@@ -325,34 +328,39 @@ func TestDeathAtEveryCall(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			old, new, first, calls := sc.outcomes(t)
-			news, deathsSeen := 0, 0
-			for at := first; at < calls; at++ {
-				for _, mode := range deaths {
-					home := sc.fresh(t)
-					s := &strike{mode: mode, after: at}
-					if _, _, dead := s.try(t, sc, home); !dead {
-						t.Fatalf("call %d: it lived", at)
-					}
-					deathsSeen++
-					if err := recoverFast(t, home); err != nil {
-						t.Errorf("%s at %d, %s: %v", mode, at, s.struck, err)
-					}
-					got := content(t, home)
-					oldOrNew(t, fmt.Sprintf("%s at %d, %s", mode, at, s.struck), old, new, got)
-					consistent(t, fmt.Sprintf("%s at %d, %s", mode, at, s.struck), home, old, new, got)
-					if cmp.Equal(got, new) {
-						news++
-					}
-					if !strings.HasPrefix(s.struck, "RemoveAll ") {
-						break // no other call can be half done
-					}
-				}
-			}
-			if news == 0 || news == deathsSeen {
-				t.Errorf("%d of %d deaths led to the new state: is there a commit point?", news, deathsSeen)
-			}
+			sc.dieAtEveryCall(t)
 		})
+	}
+}
+
+func (sc scenario) dieAtEveryCall(t *testing.T) {
+	old, new, first, calls := sc.outcomes(t)
+	news, deathsSeen, baked := 0, 0, false
+	for at := first; at < calls; at++ {
+		for _, mode := range deaths {
+			home := sc.fresh(t)
+			s := &strike{mode: mode, after: at}
+			if _, _, dead := s.try(t, sc, home); !dead {
+				t.Fatalf("call %d: it lived", at)
+			}
+			deathsSeen++
+			baked = imageOf(home) != nil // which begins behind the commit point
+			if err := recoverFast(t, home); err != nil {
+				t.Errorf("%s at %d, %s: %v", mode, at, s.struck, err)
+			}
+			got := content(t, home)
+			oldOrNew(t, fmt.Sprintf("%s at %d, %s", mode, at, s.struck), old, new, got)
+			consistent(t, fmt.Sprintf("%s at %d, %s", mode, at, s.struck), home, old, new, got)
+			if cmp.Equal(got, new) {
+				news++
+			}
+			if !strings.HasPrefix(s.struck, "RemoveAll ") {
+				break // no other call can be half done
+			}
+		}
+	}
+	if news == 0 || news == deathsSeen && !baked {
+		t.Errorf("%d of %d deaths led to the new state: is there a commit point?", news, deathsSeen)
 	}
 }
 
@@ -367,36 +375,43 @@ func TestDeathInRecovery(t *testing.T) {
 		}
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			old, new, first, calls := sc.outcomes(t)
-			step := 17 // no period of what a change does
-			if *everyPair {
-				step = 1
+			sc.dieInRecovery(t)
+		})
+	}
+}
+
+func (sc scenario) dieInRecovery(t *testing.T) {
+	old, new, first, calls := sc.outcomes(t)
+	step := 17 // no period of what a change does
+	if first > 0 {
+		step = 67 // a profile in an image, where each has more calls
+	}
+	if *everyPair {
+		step = 1
+	}
+	for at := first; at < calls; at += step {
+		for second := 0; ; second++ {
+			home := sc.fresh(t)
+			s := &strike{mode: "dies", after: at}
+			s.try(t, sc, home)
+			r := &strike{mode: "dies halfway", after: second}
+			_, err, dead := r.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
+				return nil, recoverAll(t, fsys, home)
+			}}, home)
+			what := fmt.Sprintf("dies at %d, %s, then at %d, %s", at, s.struck, second, r.struck)
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
 			}
-			for at := first; at < calls; at += step {
-				for second := 0; ; second++ {
-					home := sc.fresh(t)
-					s := &strike{mode: "dies", after: at}
-					s.try(t, sc, home)
-					r := &strike{mode: "dies halfway", after: second}
-					_, err, dead := r.try(t, scenario{run: func(t testing.TB, fsys FS, home string) ([]string, error) {
-						return nil, recoverAll(t, fsys, home)
-					}}, home)
-					what := fmt.Sprintf("dies at %d, %s, then at %d, %s", at, s.struck, second, r.struck)
-					if err != nil {
-						t.Errorf("%s: %v", what, err)
-					}
-					if dead {
-						if err := recoverFast(t, home); err != nil {
-							t.Errorf("%s: %v", what, err)
-						}
-					}
-					oldOrNew(t, what, old, new, content(t, home))
-					if !dead {
-						break
-					}
+			if dead {
+				if err := recoverFast(t, home); err != nil {
+					t.Errorf("%s: %v", what, err)
 				}
 			}
-		})
+			oldOrNew(t, what, old, new, content(t, home))
+			if !dead {
+				break
+			}
+		}
 	}
 }
 
@@ -454,37 +469,41 @@ func TestFailureAtEveryCall(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			old, new, first, calls := sc.outcomes(t)
-			modes := slices.Sorted(maps.Keys(failures))
-			for at := first; at < calls; at++ {
-				// No decision is made by these numbers, so one each will do.
-				for _, mode := range []string{modes[at%len(modes)]} {
-					home := sc.fresh(t)
-					s := &strike{mode: mode, after: at}
-					warnings, err, _ := s.try(t, sc, home)
-					what := fmt.Sprintf("%s at %d, %s, gives error %v, warnings %q", mode, at, s.struck, err, warnings)
-					got := content(t, home)
-					switch {
-					case err == nil && cmp.Equal(got, new):
-					case err == nil && len(warnings) == 0 && !sc.silent():
-						t.Errorf("%s and is incomplete: %s", what, cmp.Diff(new, got))
-					case err != nil && !errors.Is(err, failures[mode]):
-						t.Errorf("%s: the cause is lost", what)
-					}
-					if rerr := recoverFast(t, home); rerr != nil {
-						t.Errorf("%s: recovery: %v", what, rerr)
-					}
-					got = content(t, home)
-					oldOrNew(t, what, old, new, got)
-					if err == nil && !cmp.Equal(got, new) {
-						t.Errorf("%s, but there is the old state", what)
-					}
-					if err != nil && !cmp.Equal(got, old) {
-						t.Errorf("%s, but there is the new state", what)
-					}
-				}
-			}
+			sc.failAtEveryCall(t)
 		})
+	}
+}
+
+func (sc scenario) failAtEveryCall(t *testing.T) {
+	old, new, first, calls := sc.outcomes(t)
+	modes := slices.Sorted(maps.Keys(failures))
+	for at := first; at < calls; at++ {
+		// No decision is made by these numbers, so one each will do.
+		for _, mode := range []string{modes[at%len(modes)]} {
+			home := sc.fresh(t)
+			s := &strike{mode: mode, after: at}
+			warnings, err, _ := s.try(t, sc, home)
+			what := fmt.Sprintf("%s at %d, %s, gives error %v, warnings %q", mode, at, s.struck, err, warnings)
+			got := content(t, home)
+			switch {
+			case err == nil && cmp.Equal(got, new):
+			case err == nil && len(warnings) == 0 && !sc.silent():
+				t.Errorf("%s and is incomplete: %s", what, cmp.Diff(new, got))
+			case err != nil && !errors.Is(err, failures[mode]):
+				t.Errorf("%s: the cause is lost", what)
+			}
+			if rerr := recoverFast(t, home); rerr != nil {
+				t.Errorf("%s: recovery: %v", what, rerr)
+			}
+			got = content(t, home)
+			oldOrNew(t, what, old, new, got)
+			if err == nil && !cmp.Equal(got, new) {
+				t.Errorf("%s, but there is the old state", what)
+			}
+			if err != nil && !cmp.Equal(got, old) {
+				t.Errorf("%s, but there is the new state", what)
+			}
+		}
 	}
 }
 

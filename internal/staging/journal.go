@@ -75,7 +75,7 @@ type op struct {
 
 // The version of journals that are written, and the first that is understood.
 const (
-	journalVersion = 2
+	journalVersion = 3
 	oldestJournal  = 1
 )
 
@@ -87,6 +87,7 @@ type change struct {
 	derived []string
 	journal
 	began    bool     // something of the profile was renamed, perhaps back
+	copies   bool     // something may have been moved aside by a copy
 	warnings []string // clean-up that did not work out
 }
 
@@ -213,6 +214,9 @@ func (c *change) forwardOp(o op) error {
 
 // forwardDir puts a directory in the place of another, or of nothing.
 func (c *change) forwardDir(o op) error {
+	if err := c.finishAside(o); err != nil {
+		return err
+	}
 	is, err := c.identityOf(c.path(o))
 	if err != nil {
 		return err
@@ -253,6 +257,9 @@ func (c *change) settle(o op) error {
 
 // moveAside moves what is at the path of o to its backup.
 func (c *change) moveAside(o op) error {
+	if err := c.finishAside(o); err != nil {
+		return err
+	}
 	there, err := c.exists(c.path(o))
 	if err != nil || !there {
 		return err
@@ -261,7 +268,7 @@ func (c *change) moveAside(o op) error {
 	if err != nil || kept && o.Staged == "" {
 		return err
 	}
-	return c.Rename(c.path(o), backup)
+	return c.renameAside(o, backup)
 }
 
 // freeBackup is where the old thing goes. When it is aside already, what is
@@ -269,8 +276,12 @@ func (c *change) moveAside(o op) error {
 func (c *change) freeBackup(o op) (path string, kept bool, err error) {
 	path = c.backup(o)
 	kept, err = c.exists(path)
-	if kept {
-		path += ".later"
+	switch {
+	case !kept:
+	case o.Path == ".":
+		path = filepath.Join(filepath.Dir(c.dir), beside(c.dir, backupMark)) // kept as well
+	default:
+		path += "-" + random()
 	}
 	return path, kept, err
 }
@@ -296,6 +307,9 @@ func (c *change) undo() error {
 }
 
 func (c *change) undoOp(o op) error {
+	if filled, err := c.undoAside(o); err != nil || filled {
+		return err
+	}
 	if o.New != "" {
 		return c.undoDir(o)
 	}
@@ -332,6 +346,9 @@ func (c *change) putBack(o op) error {
 	}
 	// The directories that held nothing else may have gone with it.
 	if err := c.mkdirAll(filepath.Dir(c.path(o))); err != nil {
+		return err
+	}
+	if err := c.claimBack(o, c.backup(o)); err != nil {
 		return err
 	}
 	return c.RenameNew(c.backup(o), c.path(o))
@@ -377,6 +394,9 @@ func (c *change) exchangeBack(o op) (bool, error) {
 			return false, err
 		}
 	}
+	if err := c.claimBack(o, c.staged(o)); err != nil {
+		return false, err
+	}
 	err = c.Exchange(c.staged(o), c.path(o))
 	if errors.Is(err, errors.ErrUnsupported) {
 		return false, c.Rename(c.staged(o), c.backup(o))
@@ -416,7 +436,17 @@ func (c *change) touched() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if gone := o.Staged == "" && was == markNone; was != o.Was && !gone {
+		if was == o.Was {
+			continue
+		}
+		gone := was == markNone && o.Staged == ""
+		if was == markNone && !gone && !o.File {
+			// Moved aside by us, before the new thing came.
+			if gone, err = c.isAside(o); err != nil {
+				return "", err
+			}
+		}
+		if !gone {
 			return c.path(o), nil
 		}
 	}

@@ -93,6 +93,14 @@ type move struct {
 	// In that at the old name, where the new ones are, relative to the old.
 	Dir   string `json:"dir,omitempty"`
 	State string `json:"state,omitempty"`
+
+	// Where a directory cannot be renamed, Copy is the identity of the copy that
+	// gets the new name. Gone says that it has it, and that what is left at the
+	// old name is only to be removed. Kept are the copies of replaced profiles,
+	// by number.
+	Copy string         `json:"copy,omitempty"`
+	Gone bool           `json:"gone,omitempty"`
+	Kept map[int]string `json:"kept,omitempty"`
 }
 
 // moving is the two sides of a move.
@@ -110,7 +118,11 @@ func (d disk) moveDir(from, to Place) error {
 	if err := m.prepare(); err != nil {
 		return m.abandon(err)
 	}
-	if err := m.rename(); err != nil {
+	err = m.rename()
+	if otherFilesystem(err) {
+		err = m.renameCopy()
+	}
+	if err != nil {
 		return m.abandon(err)
 	}
 	m.from.dir, m.to.dir = m.old, m.new
@@ -144,7 +156,7 @@ func (d disk) newMoving(from, to Place) (*moving, error) {
 	if err := d.mkdirAll(filepath.Dir(m.new)); err != nil {
 		return nil, err
 	}
-	is, err := d.identityOf(from.Dir)
+	is, err := d.ownIfAny(from.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +256,56 @@ func (m *moving) rename() error {
 	return errors.Join(err, m.RenameNew(m.new, m.old))
 }
 
+// renameCopy is rename of a directory that comes from the image of a container:
+// a copy gets the new name, and the original is removed. See aside.go.
+func (m *moving) renameCopy() error {
+	if info, err := m.Lstat(m.old); err != nil || !info.IsDir() {
+		return errors.Join(fmt.Errorf("%s cannot be renamed: it is on another filesystem", m.old), err)
+	}
+	root, release, err := m.newStage(m.from.dir)
+	if err != nil {
+		return err
+	}
+	err = m.renameCopyIn(root)
+	// What cannot be removed is removed by the next command.
+	_, _ = release(), m.removeStage(root)
+	return err
+}
+
+func (m *moving) renameCopyIn(root string) error {
+	c := m.from
+	profile := filepath.Join(root, "profile")
+	if err := m.copyTree(m.old, profile, true, c.derived); err != nil {
+		return err
+	}
+	if same, err := c.sameTree(m.old, profile); err != nil {
+		return err
+	} else if !same {
+		return &ChangedError{m.old}
+	}
+	is, err := m.Identity(profile)
+	if err != nil {
+		return err
+	}
+	c.Move.Copy, m.to.Next = is, is
+	// Neither says that anything has happened, whichever gets to the disk.
+	if err := m.to.write(true); err != nil {
+		return err
+	}
+	if err := c.write(true); err != nil {
+		return err
+	}
+	if err := m.RenameNew(profile, m.new); err != nil {
+		if there, lerr := m.arrived(); lerr != nil || !there {
+			return errors.Join(err, lerr)
+		}
+	}
+	if err := m.SyncDir(filepath.Dir(m.new)); err != nil {
+		return errors.Join(err, m.RenameNew(m.new, profile))
+	}
+	return nil
+}
+
 // abandon gives the move up, of which nothing has happened.
 func (m *moving) abandon(why error) error {
 	if there, err := m.arrived(); err != nil || there {
@@ -267,22 +329,37 @@ func (c *change) resumeMove() error {
 			return err
 		}
 	}
-	if !c.Move.Into && is != c.Next {
-		moved, err := c.identityAt(filepath.Join(c.dir, c.Move.Dir))
+	if !c.Move.Into {
+		moved, err := c.hasMoved(is)
+		if err == nil && moved {
+			err = c.leave(is)
+		}
 		if err != nil {
 			return err
-		}
-		if moved == c.Next {
-			if err := c.leave(); err != nil {
-				return err
-			}
 		}
 	}
 	return c.finish()
 }
 
-// leave takes what belongs to a profile that has moved out of its old state.
-func (c *change) leave() error {
+// hasMoved says whether the profile whose old name this is has got the new one.
+// Is is the directory that has the old one.
+func (c *change) hasMoved(is string) (bool, error) {
+	m := c.Move
+	if m.Gone || m.Copy == "" && is == c.Next {
+		return m.Gone, nil
+	}
+	at, err := c.identityAt(filepath.Join(c.dir, m.Dir))
+	return at != "" && (at == m.Copy || m.Copy == "" && at == c.Next), err
+}
+
+// leave takes what belongs to a profile that has moved out of its old state, and
+// removes the directory of which a copy has moved.
+func (c *change) leave(is string) error {
+	if c.Move.Copy != "" {
+		if err := c.leaveCopied(is); err != nil {
+			return err
+		}
+	}
 	other := filepath.Join(c.state, c.Move.State)
 	numbers, err := c.numbers(c.state, replacedMark)
 	if err != nil {
@@ -290,12 +367,7 @@ func (c *change) leave() error {
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		last, err := c.lastNumber(other, replacedMark)
-		if err != nil {
-			return err
-		}
-		kept := filepath.Join(c.state, replacedMark+strconv.Itoa(n))
-		if err := c.RenameNew(kept, filepath.Join(other, replacedMark+strconv.Itoa(last+1))); err != nil {
+		if err := c.leaveKept(n, other); err != nil {
 			return err
 		}
 	}
@@ -305,4 +377,75 @@ func (c *change) leave() error {
 		}
 	}
 	return c.RemoveAll(historyOf(c.disk, c.state).dir)
+}
+
+func (c *change) leaveCopied(is string) error {
+	if !c.Move.Gone {
+		c.Move.Gone = true
+		if err := c.write(true); err != nil {
+			return err
+		}
+	}
+	if is != c.Next {
+		return nil // it is gone
+	}
+	return c.RemoveAll(c.dir)
+}
+
+// leaveKept moves one of the replaced profiles to another state.
+func (c *change) leaveKept(n int, other string) error {
+	kept := filepath.Join(c.state, replacedMark+strconv.Itoa(n))
+	numbers, err := c.numbers(other, replacedMark)
+	if err != nil {
+		return err
+	}
+	for _, there := range numbers {
+		is, err := c.identityOf(filepath.Join(other, replacedMark+strconv.Itoa(there)))
+		if err != nil {
+			return err
+		}
+		if is == c.Move.Kept[n] {
+			return c.dropKept(kept)
+		}
+	}
+	to := filepath.Join(other, replacedMark+strconv.Itoa(slices.Max(append(numbers, 0))+1))
+	err = c.RenameNew(kept, to)
+	if !otherFilesystem(err) {
+		return err
+	}
+	// As of the profile itself, a copy moves.
+	part := filepath.Join(other, tempMark+random())
+	err = c.copyTree(kept, part, true, nil)
+	if err == nil {
+		err = c.noteKept(n, part)
+	}
+	if err == nil {
+		err = c.Rename(part, to)
+	}
+	if err != nil {
+		return errors.Join(err, c.RemoveAll(part))
+	}
+	if err := c.SyncDir(other); err != nil {
+		return err
+	}
+	return c.dropKept(kept)
+}
+
+func (c *change) dropKept(kept string) error {
+	if err := c.RemoveAll(kept); err != nil {
+		return err
+	}
+	return c.SyncDir(c.state)
+}
+
+func (c *change) noteKept(n int, part string) error {
+	is, err := c.Identity(part)
+	if err != nil {
+		return err
+	}
+	if c.Move.Kept == nil {
+		c.Move.Kept = map[int]string{}
+	}
+	c.Move.Kept[n] = is
+	return c.write(true)
 }

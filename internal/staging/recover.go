@@ -67,7 +67,7 @@ func (d disk) recover(place Place) (warnings []string, err error) {
 		return nil, err
 	}
 	if j != nil {
-		c := &change{disk: d, dir: place.Dir, state: place.State, derived: place.Derived, journal: *j}
+		c := &change{disk: d, dir: place.Dir, state: place.State, derived: place.Derived, journal: *j, copies: true}
 		if err := c.resume(); err != nil {
 			return nil, err
 		}
@@ -131,11 +131,17 @@ func (c *change) applies() (bool, error) {
 	if is == "" && (c.Next != "" || c.Removes) || c.Next != "" && is == c.Next {
 		return true, nil
 	}
-	claimed, err := c.readFile(filepath.Join(c.state, "identity"))
+	claimed, err := c.claimed()
+	return is != "" && is == claimed, err
+}
+
+// claimed is the directory that the state belongs to, or "".
+func (c *change) claimed() (string, error) {
+	data, err := c.readFile(filepath.Join(c.state, "identity"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return "", nil
 	}
-	return is != "" && is == strings.TrimSpace(string(claimed)), err
+	return strings.TrimSpace(string(data)), err
 }
 
 // setAside keeps a journal that nobody can use, for whoever wants to know.
@@ -213,7 +219,7 @@ func (d disk) numbers(dir, mark string) ([]int, error) {
 
 // claim notes in the state which directory it belongs to.
 func (d disk) claim(place Place) error {
-	is, err := d.identityOf(place.Dir)
+	is, err := d.ownIfAny(place.Dir)
 	if err != nil || is == "" {
 		return err
 	}
@@ -223,6 +229,15 @@ func (d disk) claim(place Place) error {
 func (c *change) claimAs(identity string) error {
 	_, err := c.writeFileIfChanged(filepath.Join(c.state, "identity"), []byte(identity+"\n"), 0o644)
 	return err
+}
+
+// ownIfAny is own, or "" where nothing is.
+func (d disk) ownIfAny(dir string) (string, error) {
+	id, err := d.own(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return id, err
 }
 
 // identityOf is "" where nothing is.

@@ -141,7 +141,7 @@ func TestRecoverUnreadableJournal(t *testing.T) {
 	for name, content := range map[string]string{
 		"damaged": `{"version": 1, "ops": [`,
 		"empty":   "",
-		"newer":   `{"version": 3, "complete": true}`,
+		"newer":   `{"version": 4, "complete": true}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := interrupted(t)

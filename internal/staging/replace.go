@@ -67,7 +67,7 @@ func replaceWhole(ctx context.Context, place Place, opts Options, work func(disk
 	fail := func(err error) (Replacement, error) {
 		return Replacement{}, fmt.Errorf("replacing profile directory %s: %w", place.Dir, err)
 	}
-	seen, err := d.identityOf(place.Dir)
+	seen, err := d.ownIfAny(place.Dir)
 	if err != nil {
 		return fail(err)
 	}
@@ -104,7 +104,7 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	if r.Warnings, err = d.recover(place); err != nil {
 		return Replacement{}, err
 	}
-	old, err := d.identityOf(place.Dir)
+	old, err := d.ownIfAny(place.Dir)
 	if err != nil {
 		return fail(err)
 	}
@@ -217,7 +217,7 @@ func (c *change) prepareWhole(old, command string) (saved int, err error) {
 		if err := c.syncSmall(c.staged(*o), c.derived); err != nil {
 			return 0, err
 		}
-		if next, err = c.snapshot(c.staged(*o), c.derived); err != nil {
+		if next, err = c.snapshotFor(c.dir, c.staged(*o), c.derived); err != nil {
 			return 0, err
 		}
 	}
@@ -310,6 +310,8 @@ func (c *change) swapAside(old string) error {
 	if err := c.Rename(c.dir, c.backup(o)); err != nil {
 		is, lerr := c.identityOf(c.dir)
 		switch {
+		case lerr == nil && is == old && otherFilesystem(err):
+			return c.copyAside(o)
 		case lerr != nil:
 			return errors.Join(err, lerr)
 		case is == "": // removed meanwhile, which is as good
@@ -340,7 +342,10 @@ func (c *change) restore(old string) error {
 		err = c.undoOp(c.Ops[0])
 	}
 	if is, lerr := c.identityOf(c.dir); lerr == nil && is != "" && is != old && is != c.Next {
-		return &LostRace{c.dir}
+		// What was moved aside by a copy is put back as that.
+		if claimed, cerr := c.claimed(); cerr != nil || is != claimed {
+			return &LostRace{c.dir}
+		}
 	}
 	if err != nil {
 		return err
@@ -412,7 +417,7 @@ func (d disk) moveToState(place Place, backup string) (kept string, err error) {
 			return backup, err
 		}
 		temp := filepath.Join(place.State, tempMark+random())
-		err = d.copyTree(backup, temp)
+		err = d.copyTree(backup, temp, true, nil)
 		if err == nil {
 			err = d.Rename(temp, whole)
 		}
@@ -424,6 +429,9 @@ func (d disk) moveToState(place Place, backup string) (kept string, err error) {
 		}
 	}
 	err = d.Rename(backup, copiedFrom(place, backup))
+	if otherFilesystem(err) {
+		err = d.RemoveAll(backup) // of an image; the copy has its name until this is done
+	}
 	if err == nil {
 		err = d.SyncDir(filepath.Dir(backup))
 	}
@@ -439,38 +447,4 @@ func (d disk) moveToState(place Place, backup string) (kept string, err error) {
 // copiedFrom is the name of a backup of which the state has a copy.
 func copiedFrom(place Place, backup string) string {
 	return filepath.Join(filepath.Dir(backup), besideWith(place.Dir, copiedMark, randomOf(backup)))
-}
-
-// copyTree copies directories, files and links, synced; anything else is an
-// error, since a copy of a socket is not one.
-func (d disk) copyTree(from, to string) error {
-	info, err := d.Lstat(from)
-	if err != nil {
-		return err
-	}
-	switch {
-	case info.Mode().IsRegular():
-		return d.copyFile(from, to, true)
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := d.Readlink(from)
-		if err != nil {
-			return err
-		}
-		return d.Symlink(target, to)
-	case !info.IsDir():
-		return fmt.Errorf("%s is neither file, directory nor link", from)
-	}
-	if err := d.Mkdir(to, 0o700); err != nil {
-		return err
-	}
-	entries, err := d.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := d.copyTree(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
-			return err
-		}
-	}
-	return errors.Join(d.Chmod(to, info.Mode().Perm()), d.SyncDir(to))
 }

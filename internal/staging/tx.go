@@ -64,7 +64,6 @@ type Tx struct {
 type target struct {
 	staged  string // relative to the staging directory; "" removes
 	follow  bool   // a link at the path is followed, not replaced
-	exact   bool   // the permissions are those of what is staged
 	emptied bool   // directories that a removal empties go too
 }
 
@@ -562,8 +561,6 @@ func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 	same := old != nil && is == o.Was
 	switch {
 	case old == nil:
-	case t.exact:
-		same = same && old.Mode().Perm() == staged.Mode().Perm()
 	case !same && staged.Mode().Perm() != old.Mode().Perm():
 		if err = c.Chmod(c.staged(o), old.Mode().Perm()); err == nil {
 			err = c.syncFile(c.staged(o))

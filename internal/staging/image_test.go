@@ -1,0 +1,203 @@
+package staging
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// image is what of a home comes from the image of a container. On overlayfs its
+// directories cannot be renamed, and each becomes another directory when it or
+// something in it is changed first.
+type image struct {
+	mu      sync.Mutex
+	dirs    map[string]bool // by identity; true once it was changed
+	refused int             // the calls before the first refusal
+}
+
+var images sync.Map // by home, for all processes that come there
+
+func imageOf(home string) *image {
+	if im, ok := images.Load(home); ok {
+		return im.(*image)
+	}
+	return nil
+}
+
+// inImage is fsys as it is in a container, if the home comes from an image.
+func inImage(fsys FS, home string) FS {
+	if im := imageOf(home); im != nil {
+		return imageFS{fsys, im, home}
+	}
+	return fsys
+}
+
+// baked is the scenario in a container whose image has all that it starts from.
+func (sc scenario) baked() scenario {
+	run, setup := sc.run, sc.setup
+	sc.setup = func(t testing.TB, home string) {
+		setup(t, home)
+		im := &image{dirs: map[string]bool{}}
+		must(t, filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				var is string
+				is, err = OS.Identity(path)
+				im.dirs[is] = false
+			}
+			return err
+		}))
+		images.Store(home, im)
+	}
+	sc.run = func(t testing.TB, fsys FS, home string) ([]string, error) {
+		return run(t, inImage(fsys, home), home)
+	}
+	return sc
+}
+
+// refuses says whether anything in the scenario is refused.
+func (sc scenario) refuses(t *testing.T) bool {
+	home := sc.fresh(t)
+	_, err, _ := (&strike{after: 1 << 30}).try(t, sc, home)
+	must(t, err)
+	return imageOf(home).refused > 0
+}
+
+type imageFS struct {
+	FS
+	image *image
+	home  string
+}
+
+// refuses says whether a path cannot be renamed.
+func (f imageFS) refuses(path string) bool {
+	is, err := OS.Identity(path)
+	if err != nil {
+		return false
+	}
+	f.image.mu.Lock()
+	defer f.image.mu.Unlock()
+	_, refused := f.image.dirs[is]
+	if s, ok := f.FS.(struckFS); ok && refused && f.image.refused == 0 {
+		f.image.refused = s.s.calls
+	}
+	return refused
+}
+
+// changed notes that a path is about to be changed, with all above it.
+func (f imageFS) changed(path string) {
+	f.image.mu.Lock()
+	defer f.image.mu.Unlock()
+	for ; path != f.home && path != filepath.Dir(path); path = filepath.Dir(path) {
+		if is, err := OS.Identity(path); err == nil {
+			if _, there := f.image.dirs[is]; there {
+				f.image.dirs[is] = true
+			}
+		}
+	}
+}
+
+func (f imageFS) Identity(path string) (string, error) {
+	is, err := f.FS.Identity(path)
+	f.image.mu.Lock()
+	defer f.image.mu.Unlock()
+	if changed, there := f.image.dirs[is]; there && !changed {
+		is += " of the image"
+	}
+	return is, err
+}
+
+func (f imageFS) Rename(oldpath, newpath string) error {
+	if f.refuses(oldpath) {
+		return &os.LinkError{Op: "rename", Old: oldpath, New: newpath, Err: syscall.EXDEV}
+	}
+	f.changed(oldpath)
+	f.changed(newpath)
+	return f.FS.Rename(oldpath, newpath)
+}
+
+func (f imageFS) RenameNew(oldpath, newpath string) error {
+	if f.refuses(oldpath) {
+		return &os.LinkError{Op: "rename", Old: oldpath, New: newpath, Err: syscall.EXDEV}
+	}
+	f.changed(oldpath)
+	f.changed(newpath)
+	return f.FS.RenameNew(oldpath, newpath)
+}
+
+func (f imageFS) Exchange(a, b string) error {
+	if f.refuses(a) || f.refuses(b) {
+		return errors.ErrUnsupported
+	}
+	f.changed(a)
+	f.changed(b)
+	return f.FS.Exchange(a, b)
+}
+
+func (f imageFS) Create(path string, perm fs.FileMode) (File, error) {
+	f.changed(path)
+	return f.FS.Create(path, perm)
+}
+
+func (f imageFS) Mkdir(path string, perm fs.FileMode) error {
+	f.changed(path)
+	return f.FS.Mkdir(path, perm)
+}
+
+func (f imageFS) Symlink(target, path string) error {
+	f.changed(path)
+	return f.FS.Symlink(target, path)
+}
+
+func (f imageFS) Link(oldpath, newpath string) error {
+	f.changed(newpath)
+	return f.FS.Link(oldpath, newpath)
+}
+
+func (f imageFS) Chmod(path string, perm fs.FileMode) error {
+	f.changed(path)
+	return f.FS.Chmod(path, perm)
+}
+
+func (f imageFS) Remove(path string) error {
+	f.changed(path)
+	return f.FS.Remove(path)
+}
+
+func (f imageFS) RemoveAll(path string) error {
+	f.changed(path)
+	return f.FS.RemoveAll(path)
+}
+
+// In a container whose image holds the profile, directories cannot be renamed. The
+// process dies, or a call fails, at each call from the first refusal on.
+func TestProfileInImage(t *testing.T) {
+	refusals := 0
+	for _, sc := range scenarios {
+		sc := sc.baked()
+		if !sc.refuses(t) {
+			continue
+		}
+		refusals++
+		t.Run("death/"+sc.name, func(t *testing.T) {
+			t.Parallel()
+			sc.dieAtEveryCall(t)
+		})
+		t.Run("failure/"+sc.name, func(t *testing.T) {
+			t.Parallel()
+			sc.failAtEveryCall(t)
+		})
+		if sc.whole {
+			t.Run("death twice/"+sc.name, func(t *testing.T) {
+				t.Parallel()
+				sc.dieInRecovery(t)
+			})
+		}
+	}
+	if refusals < 10 {
+		t.Errorf("only %d scenarios rename a directory", refusals)
+	}
+}
