@@ -63,7 +63,8 @@ type Archive struct {
 	Plan Plan
 
 	file     string // on this machine
-	shown    string // as it was named
+	source   string // as it was named
+	shown    string // the same without what may be secret
 	header   *archive.Header
 	files    []staging.SavedFile
 	manifest *profile.Manifest
@@ -79,7 +80,7 @@ func (a *Archive) Close() error { return a.close() }
 // all of it: nothing in it is trusted. Lines of its .npmrc that do more than name
 // registries are left out unless opts includes the file.
 func OpenArchive(ctx context.Context, env Env, source string, opts ImportOptions) (a *Archive, err error) {
-	a = &Archive{shown: source, carried: map[string]store.Integrity{}, close: func() error { return nil }}
+	a = &Archive{source: source, shown: source, carried: map[string]store.Integrity{}, close: func() error { return nil }}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
@@ -404,10 +405,10 @@ func (a *Archive) CheckName(env Env, opts ImportOptions) (profile.Name, error) {
 	if err == nil {
 		err = profile.CheckShipped(name, a.manifest.Bundles())
 	}
-	if err != nil {
-		return name, fault.WithHint(err, "dsh profile import --name NAME %s", fault.ShellWord(a.shown))
+	if err != nil && a.shown != a.source {
+		return name, fault.WithHint(err, "the same command with --name NAME") // the address may hold a secret
 	}
-	return name, nil
+	return name, fault.WithHint(err, "dsh profile import --name NAME %s", fault.ShellWord(a.shown))
 }
 
 // Import makes a profile of an archive, with exactly the packages of its

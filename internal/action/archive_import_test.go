@@ -207,6 +207,19 @@ func TestImportFromAnAddress(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("the download is still there: %v, %v", left, err)
 	}
+	for address, want := range map[string]string{"/x.tar.gz": "dsh profile import --name NAME " + server.URL + "/x.tar.gz", "/x.tar.gz?key=s3cret": "the same command with --name NAME"} {
+		a, err := OpenArchive(ctx, env, server.URL+address, ImportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.CheckName(env, ImportOptions{Name: "y"})
+		if diff := cmp.Diff(want, fault.Hint(err)); diff != "" {
+			t.Error(diff)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	if _, err := OpenArchive(ctx, env, server.URL+"/y.tar.gz", ImportOptions{}); fault.ClassOf(err) != fault.Package {
 		t.Errorf("an address with nothing there: %v", err)
 	}
