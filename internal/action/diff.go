@@ -114,7 +114,7 @@ func diffComposed(a, b string, left, right *Composed, showSecrets bool) *ConfigD
 		}
 	}
 	d.Bundles = diffBundles(left.Profile.Manifest.Bundles(), right.Profile.Manifest.Bundles())
-	w := differ{ConfigDiff: d, shown: shown{showSecrets}, left: newHistory(left.Tree), right: newHistory(right.Tree)}
+	w := differ{ConfigDiff: d, shown: shown{showSecrets}, left: newHistory(left.Tree), right: newHistory(right.Tree), leftDir: left.Profile.Dir, rightDir: right.Profile.Dir}
 	w.rows(left.Tree.Rows, right.Tree.Rows, nil)
 	d.Differ = len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.Bundles.Added)+len(d.Bundles.Removed) > 0 || d.Bundles.Reordered
 	return d
@@ -150,7 +150,8 @@ func diffBundles(a, b []string) BundleDiff {
 type differ struct {
 	*ConfigDiff
 	shown
-	left, right *history
+	left, right       *history
+	leftDir, rightDir string // of the profiles
 }
 
 // rowKey is what a row is matched by: its id, and which of the rows with that
@@ -223,7 +224,7 @@ func (d *differ) row(a, b compose.Row, path []string) {
 	keys := diffSides{a: rowValue(a), b: rowValue(b), hasA: true, hasB: true}
 	keys.shownA, keys.shownB = d.value(keys.a), d.value(keys.b)
 	keys.each(nil, func(path []string, k KeyChange) {
-		if !(groups && path[0] == "config") {
+		if !(groups && path[0] == "config") && !d.samePlace(k) {
 			change.Keys = append(change.Keys, k)
 		}
 	})
@@ -233,6 +234,30 @@ func (d *differ) row(a, b compose.Row, path []string) {
 	if groups {
 		d.rows(childrenA, childrenB, path)
 	}
+}
+
+// samePlace says whether the plugins of a row are the same file of either profile.
+func (d *differ) samePlace(k KeyChange) bool {
+	if k.Key != "name" || k.Old == nil || k.New == nil || d.leftDir == d.rightDir {
+		return false
+	}
+	a, inA := placeInside(d.leftDir, k.Old.V)
+	b, inB := placeInside(d.rightDir, k.New.V)
+	return inA && inB && a == b
+}
+
+// placeInside is the path in a profile of the plugin that a row names.
+func placeInside(dir string, name compose.Value) (string, bool) {
+	address, ok := name.(string)
+	if !ok {
+		return "", false
+	}
+	file, ok := compose.FilePath(address)
+	if !ok {
+		return "", false
+	}
+	inside, err := filepath.Rel(dir, file)
+	return inside, err == nil && filepath.IsLocal(inside)
 }
 
 // diffSides is a place in both rows, as it is and as it may be shown.
