@@ -35,6 +35,9 @@ func RenameProfile(ctx context.Context, env Env, opts PluginOptions, from profil
 	if err := env.there(from); err != nil {
 		return nil, err
 	}
+	if err := env.ownName(from); err != nil {
+		return nil, err
+	}
 	to, err := env.newName(opts.Name.String(), from)
 	if err != nil {
 		// Who lost a race has no profile of the old name any more.
@@ -249,6 +252,18 @@ type RemovedProfile struct {
 	Warnings   []string    `json:"-"`
 }
 
+// ownName refuses a name that is only a link to another profile of the home: with
+// it nothing but the link could be meant, and the history is that of the other.
+func (env Env) ownName(name profile.Name) error {
+	real := env.Home.Real(name)
+	if real == name {
+		return nil
+	}
+	dir := env.Home.ProfileDir(name)
+	return fault.WithHint(fault.Errorf(fault.Other, "%s is a link to profile %s, and no profile of its own", dir, real),
+		"move or remove the link itself, or use the name %s", fault.ShellWord(real.String()))
+}
+
 // CheckRemovable says whether profiles can be removed: all that are not there
 // are named, and with lenient are no error.
 func CheckRemovable(env Env, names []profile.Name, lenient bool) (there []profile.Name, err error) {
@@ -268,6 +283,9 @@ func CheckRemovable(env Env, names []profile.Name, lenient bool) (there []profil
 // brought back: its files as a generation, and its directory without
 // node_modules.
 func RemoveProfile(ctx context.Context, env Env, name profile.Name) (*RemovedProfile, error) {
+	if err := env.ownName(name); err != nil {
+		return nil, err
+	}
 	gone := &RemovedProfile{Profile: name.String(), Dir: env.Home.ProfileDir(name), References: []Reference{}}
 	done, err := staging.RemoveDir(ctx, env.Home.Place(name), env.options())
 	_, lost := errors.AsType[*staging.LostRace](err)

@@ -181,8 +181,13 @@ func (env Env) lockAll(ctx context.Context) (unlock func() error, err error) {
 	if err != nil {
 		return fail(err)
 	}
+	locked := map[string]bool{} // a link to another profile has the lock of that one
 	for _, name := range names {
 		place := env.Home.Place(name)
+		if locked[place.State] {
+			continue
+		}
+		locked[place.State] = true
 		if _, err := os.Lstat(place.Dir); err == nil {
 			if err := staging.Recover(ctx, place); err != nil {
 				return fail(fmt.Errorf("finishing an earlier change of profile %s: %w", name, err))

@@ -13,7 +13,8 @@ import (
 )
 
 // Home is the directory that holds everything dsh keeps for one user. Its
-// methods name the places in it; none of them touches the disk.
+// methods name the places in it. Only those touch the disk that follow links or list
+// what is there.
 type Home struct{ dir string }
 
 // ResolveHome finds the home as the reference launcher does: explicit when it
@@ -72,9 +73,40 @@ func UserHome(getenv func(string) string) (string, error) {
 // Dir is the home itself, absolute.
 func (h Home) Dir() string { return h.dir }
 
-// Place is where a profile and its state are, for transactions over it.
+// Place is where a profile and its state are, for transactions over it. A name that
+// is a link to another profile of the home has the state of that one: there is one
+// lock, one journal and one history for a directory.
 func (h Home) Place(name Name) staging.Place {
-	return staging.Place{Dir: h.ProfileDir(name), State: h.StateDir(name), Derived: []string{"node_modules", rootFile}}
+	return staging.Place{Dir: h.ProfileDir(name), State: h.StateDir(h.Real(name)), Derived: []string{"node_modules", rootFile}}
+}
+
+// Real is the name of the profile of this home to which a name leads by links, the
+// name itself where it is no link to one.
+func (h Home) Real(name Name) Name {
+	profiles, err := filepath.EvalSymlinks(h.ProfilesDir())
+	if err != nil {
+		return name // there is none
+	}
+	const deepest = 40 // as Linux
+	path := filepath.Join(profiles, name.text)
+	for range deepest {
+		target, err := os.Readlink(path)
+		if err != nil {
+			return name // the end
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(target))
+		if err != nil {
+			return name
+		}
+		path = filepath.Join(dir, filepath.Base(target))
+		if other, err := ParseName(filepath.Base(path)); err == nil && dir == profiles {
+			name = other
+		}
+	}
+	return name // in a circle
 }
 
 // HistoryDir holds the generations of the home's own layer.

@@ -1,9 +1,14 @@
 package profile
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
+
+	"dsh/internal/staging"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -60,6 +65,52 @@ func TestHomePlaces(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Names that lead to one directory of the home have one state, and so one lock.
+func TestPlaceOfLinks(t *testing.T) {
+	dir := t.TempDir()
+	home := Home{filepath.Join(dir, "home")}
+	for _, made := range []string{"home/profiles/work", "elsewhere/own"} {
+		if err := staging.MkdirAll(filepath.Join(dir, made)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(target, path string) {
+		if err := os.Symlink(target, filepath.Join(dir, path)); err != nil {
+			t.Skip("this system gives us no links")
+		}
+	}
+	link("home", "by-link")
+	link("work", "home/profiles/main")
+	link("../profiles/main", "home/profiles/third")
+	link(filepath.Join(dir, "by-link", "profiles", "work"), "home/profiles/absolute")
+	link("../../elsewhere/own", "home/profiles/outside")
+	link("outside", "home/profiles/outside-too")
+	link("gone", "home/profiles/dangling")
+	link("circle", "home/profiles/circle")
+	link("work/deeper", "home/profiles/below")
+	for name, want := range map[string]string{
+		"work": "work", "main": "work", "third": "work", "absolute": "work", "outside": "outside", "outside-too": "outside",
+		"dangling": "gone", "circle": "circle", "below": "below", "none": "none",
+	} {
+		for _, h := range []Home{home, {filepath.Join(dir, "by-link")}} {
+			if got := h.Place(Name{name}).State; got != h.StateDir(Name{want}) {
+				t.Errorf("%s has the state %s, not of %s", name, got, want)
+			}
+		}
+	}
+	tx, err := staging.Begin(t.Context(), home.Place(Name{"work"}), staging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = staging.Begin(t.Context(), home.Place(Name{"third"}), staging.Options{Wait: time.Millisecond})
+	if _, held := errors.AsType[*staging.HeldError](err); !held {
+		t.Errorf("the other name begins too: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
 	}
 }
 
