@@ -62,7 +62,7 @@ func Export(ctx context.Context, env Env, opts ExportOptions) (done *Exported, e
 			return nil, err
 		}
 	}
-	if _, err := profile.Read(env.Home, opts.Name); err != nil {
+	if _, err := env.opened(ctx, opts.Name); err != nil {
 		if _, missing := errors.AsType[*profile.MissingError](err); !missing {
 			err = fault.WithHint(err, "dsh profile repair %s", fault.ShellWord(opts.Name.String()))
 		}

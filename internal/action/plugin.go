@@ -73,7 +73,7 @@ func Update(ctx context.Context, env Env, opts PluginOptions, names []string, la
 // that the profile is made when it is missing.
 func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
 	// What is wrong with the profile is said before anything is touched.
-	if _, err := profile.Read(env.Home, opts.Name); err != nil {
+	if _, err := env.opened(ctx, opts.Name); err != nil {
 		if missing, ok := errors.AsType[*profile.MissingError](err); !ok || !makes || missing.Lost {
 			return nil, err
 		}

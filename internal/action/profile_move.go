@@ -160,7 +160,13 @@ func (r *Renamed) warn(format string, args ...any) {
 // there refuses a profile that does not exist.
 func (env Env) there(name profile.Name) error {
 	dir := env.Home.ProfileDir(name)
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		// It may only seem so, until a change that did not end is finished.
+		recovered(context.Background(), env, name)
+		_, err = os.Lstat(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		err := fault.Errorf(fault.Other, "profile %q does not exist", name)
 		word := fault.ShellWord(name.String())
 		if env.Home.Kept(name) {
@@ -170,7 +176,8 @@ func (env Env) there(name profile.Name) error {
 			return fault.WithHint(err, "dsh profile create %s makes it", word)
 		}
 		return fault.WithHint(err, "dsh profile list shows those that do")
-	} else if err != nil {
+	}
+	if err != nil {
 		return fmt.Errorf("looking for profile %s: %w", name, err)
 	}
 	return nil

@@ -21,6 +21,15 @@ func reading[T any](ctx context.Context, env Env, name profile.Name, read func(s
 	return value, warnings, err
 }
 
+// opened is a profile as it is before a command changes it. What a dead process
+// left of a change is finished first: until then the profile may seem to be gone.
+func (env Env) opened(ctx context.Context, name profile.Name) (*profile.Profile, error) {
+	p, _, err := reading(ctx, env, name, func(v staging.View) (*profile.Profile, error) {
+		return profile.ReadFrom(v.Path, env.Home, name)
+	})
+	return p, err
+}
+
 // movedPackages finds the packages of a profile of which some are not at their
 // places yet.
 func movedPackages(p *profile.Profile) findPackage {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"dsh/internal/install"
-	"dsh/internal/profile"
 )
 
 // Remove takes packages out of a profile. Names that it does not depend on are
@@ -13,7 +12,7 @@ import (
 func Remove(ctx context.Context, env Env, opts PluginOptions, names []string, strict bool) (*Report, error) {
 	there, absent := names, []string(nil)
 	if !strict {
-		p, err := profile.Read(env.Home, opts.Name)
+		p, err := env.opened(ctx, opts.Name)
 		if err != nil {
 			return nil, err
 		}
