@@ -52,11 +52,16 @@ type simOptions struct {
 	noLinks     bool // no hard links
 	noExchange  bool // no exchange of two names
 	noRenameNew bool // no rename that refuses to replace: done as osFS does it
+	// image says that what there is at first comes from a container's image: on
+	// overlayfs such directories cannot be renamed, and each becomes another one
+	// when something in it, or below, is changed first.
+	image bool
 }
 
 // simNode is a file, directory or link, whatever its names are.
 type simNode struct {
 	id       int
+	image    int         // the id that a directory of the image has until it is changed; 0 is no such directory
 	mode     fs.FileMode // type and permissions
 	modified time.Time
 
@@ -214,14 +219,37 @@ func (d *simDisk) do(c *simChange) {
 		}
 	}
 	for _, n := range c.names {
+		d.own(n.dir)
 		n.set(n.dir.entries)
 		n.dir.modified = time.Now()
 	}
 	if c.chmod != nil {
+		d.own(c.chmod)
 		c.chmod.mode = c.mode
 	}
 	d.pending = append(d.pending, c)
 }
+
+// own makes a node of the image one of its own, with all above it.
+func (d *simDisk) own(n *simNode) {
+	var up func(at *simNode) bool
+	up = func(at *simNode) bool {
+		if at != n && !slices.ContainsFunc(slices.Collect(maps.Values(at.entries)), func(e simEntry) bool { return up(e.node) }) {
+			return false
+		}
+		if at.image == at.id {
+			d.made++
+			at.id = d.made
+		}
+		return true
+	}
+	if d.image {
+		up(d.root)
+	}
+}
+
+// stuck says whether a node cannot be renamed.
+func (n *simNode) stuck() bool { return n.image != 0 && n.mode.IsDir() }
 
 func (c *simChange) cannotSurviveWithout(earlier *simChange) bool {
 	if c.chmod != nil && (earlier.chmod == c.chmod || earlier.makes == c.chmod) {
@@ -356,7 +384,7 @@ func (d *simDisk) copied(lucky func() bool, content func(*simNode) []byte) *simD
 		}
 		c := after.newNode(mode)
 		copies[n] = c
-		c.id, c.modified = n.id, n.modified.Add(-2*time.Hour)
+		c.id, c.image, c.modified = n.id, n.image, n.modified.Add(-2*time.Hour)
 		if !mode.IsDir() {
 			c.data = bytes.Clone(content(n))
 			c.stored = c.data
@@ -551,6 +579,9 @@ func (d *simDisk) rename(oldpath, newpath string) error {
 	if to.below(from.node) {
 		return syscall.EINVAL
 	}
+	if from.node.stuck() {
+		return syscall.EXDEV
+	}
 	same := from.dir() == to.dir() && d.key(from.name) == d.key(to.name)
 	switch {
 	case to.node == nil:
@@ -612,7 +643,7 @@ func (d *simDisk) Exchange(a, b string) error {
 		return simFailed("exchange", a, err)
 	}
 	second, err := d.find(b, false)
-	if err == nil && (d.noExchange || first.below(second.node) || second.below(first.node)) {
+	if err == nil && (d.noExchange || first.node.stuck() || second.node.stuck() || first.below(second.node) || second.below(first.node)) {
 		err = errors.ErrUnsupported
 	}
 	if err != nil {
