@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,7 +31,7 @@ func references(home profile.Home, to profile.Name, in []profile.Name, ofHome bo
 	any := regexp.MustCompile(begin + `profiles[/\\]+` + name + end)
 	sibling := regexp.MustCompile(begin + `\.\.[/\\]+` + name + end)
 	scan := func(file string, patterns ...*regexp.Regexp) {
-		text, err := os.ReadFile(file)
+		text, err := profile.ReadFile(file)
 		if err != nil {
 			return // what cannot be read names nothing that a start could use
 		}

@@ -36,7 +36,7 @@ func (r *repair) exists(name string) bool {
 
 // text reads a small file, nil where there is none.
 func (r *repair) text(name string) ([]byte, error) {
-	text, err := os.ReadFile(r.path(name))
+	text, err := profile.ReadFile(r.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		r.read[name] = nil
 		return nil, nil
