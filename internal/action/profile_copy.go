@@ -164,7 +164,7 @@ func (c *copying) fill(dir string) error {
 		}
 	}
 	if c.foreign() {
-		if err := staging.CopyTree(filepath.Join(c.from.dir, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+		if _, err := staging.CopyTree(filepath.Join(c.from.dir, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,8 @@ func copyLarge(from, to string) (err error) {
 		return err
 	}
 	if info.IsDir() {
-		return staging.CopyTree(from, to)
+		_, err := staging.CopyTree(from, to)
+		return err
 	}
 	if err := staging.MkdirAll(filepath.Dir(to)); err != nil {
 		return err

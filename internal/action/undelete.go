@@ -90,7 +90,7 @@ func copyKept(from, to string, except ...string) (lost []string, err error) {
 		}
 		others = append(others, e.Name())
 	}
-	if err := staging.CopyTree(from, to, others...); err != nil {
+	if _, err := staging.CopyTree(from, to, others...); err != nil {
 		return nil, err
 	}
 	for _, dir := range dirs {

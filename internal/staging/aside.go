@@ -2,7 +2,6 @@ package staging
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -277,43 +276,4 @@ func (c *change) smallIn(dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// copyTree copies directories, files and links, synced on request but for what
-// has one of the unsynced names; anything else is an error, since a copy of a
-// socket is not one.
-func (d disk) copyTree(from, to string, synced bool, unsynced []string) error {
-	info, err := d.Lstat(from)
-	if err != nil {
-		return err
-	}
-	switch {
-	case info.Mode().IsRegular():
-		return d.copyFile(from, to, synced)
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := d.Readlink(from)
-		if err != nil {
-			return err
-		}
-		return d.Symlink(target, to)
-	case !info.IsDir():
-		return fmt.Errorf("%s is neither file, directory nor link", from)
-	}
-	if err := d.Mkdir(to, 0o700); err != nil {
-		return err
-	}
-	entries, err := d.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		synced := synced && !slices.Contains(unsynced, e.Name())
-		if err := d.copyTree(filepath.Join(from, e.Name()), filepath.Join(to, e.Name()), synced, unsynced); err != nil {
-			return err
-		}
-	}
-	if err := d.Chmod(to, info.Mode().Perm()); err != nil || !synced {
-		return err
-	}
-	return d.SyncDir(to)
 }

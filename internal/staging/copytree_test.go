@@ -2,11 +2,14 @@ package staging
 
 import (
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestCopyTree(t *testing.T) {
@@ -24,8 +27,21 @@ func TestCopyTree(t *testing.T) {
 	if err := os.Symlink("a/secret", filepath.Join(from, "link")); err != nil {
 		t.Skip(err)
 	}
-	if err := CopyTree(from, to, "node_modules"); err != nil {
-		t.Fatal(err)
+	must(t, os.Chmod(from, 0o750), os.Chmod(filepath.Join(from, "empty"), 0o500))
+	socket, err := net.Listen("unix", filepath.Join(from, "a", "socket"))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = socket.Close() }()
+	skipped, err := CopyTree(from, to, "node_modules")
+	if diff := cmp.Diff([]string{"a/socket"}, skipped); err != nil || diff != "" {
+		t.Fatal(err, diff)
+	}
+	for dir, want := range map[string]fs.FileMode{"": 0o750, "a": 0o755, "empty": 0o500} {
+		info, err := os.Stat(filepath.Join(to, dir))
+		if must(t, err); info.Mode().Perm() != want {
+			t.Errorf("%q has %v", dir, info.Mode())
+		}
 	}
 	for file, perm := range map[string]fs.FileMode{"a/b/run": 0o755, "a/secret": 0o600} {
 		data, err := os.ReadFile(filepath.Join(to, file))
@@ -46,7 +62,7 @@ func TestCopyTree(t *testing.T) {
 		t.Error("what was to be left out is there")
 	}
 	// What is there already is never written over.
-	err := CopyTree(from, to, "node_modules", "link", "empty")
+	_, err = CopyTree(from, to, "node_modules", "link", "empty")
 	if err == nil || !strings.Contains(err.Error(), from) {
 		t.Errorf("over what is there: %v", err)
 	}

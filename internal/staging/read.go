@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -153,3 +154,38 @@ func (d disk) settled(ctx context.Context, place Place) (view View, stuck bool, 
 
 // Redirects says whether some path leads elsewhere than to itself.
 func (v View) Redirects() bool { return v.change != nil }
+
+// Unfinished says that a change of the profile was committed and has not ended:
+// its process has died, or is at it right now.
+func Unfinished(place Place) (bool, error) {
+	open, err := disk{OS}.exists(filepath.Join(place.State, "journal"))
+	if err != nil {
+		return false, fmt.Errorf("looking for an unfinished change: %w", err)
+	}
+	return open, nil
+}
+
+// Leftovers are the paths of what changes have put beside the profile's directory, or into
+// it, that have not ended or whose process has died.
+func Leftovers(place Place) ([]string, error) {
+	d := disk{OS}
+	place, err := place.resolved(d)
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.findLitter(place)
+	if err != nil {
+		return nil, fmt.Errorf("looking for what is left of changes: %w", err)
+	}
+	var paths []string
+	for _, path := range slices.Concat(l.stages, l.backups, l.copied, l.temps) {
+		// A backup may be gone already while its copy is on its way in the state.
+		if there, err := d.exists(path); err != nil {
+			return nil, fmt.Errorf("looking for what is left of changes: %w", err)
+		} else if there && filepath.Dir(path) != place.State {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}

@@ -303,3 +303,34 @@ func TestUnclean(t *testing.T) {
 	}
 	must(t, MarkClean(place))
 }
+
+// What is left of changes is named where it stands: beside the directory, also of
+// a profile that is a link.
+func TestLeftovers(t *testing.T) {
+	for _, linked := range []bool{false, true} {
+		home := newHome(t)
+		place, beside := placeIn(home), filepath.Join(home, "profiles")
+		if linked {
+			beside = filepath.Join(home, "dotfiles")
+			moveAndLink(t, place.Dir, filepath.Join(beside, "web"))
+		}
+		for _, dir := range []string{".web.staging-0123456789ab", ".web.backup-0123456789ab", ".web.staging-mine", ".other.staging-0123456789ab"} {
+			mkdir(t, filepath.Join(beside, dir))
+		}
+		put(t, filepath.Join(place.State, copyMark+"ba9876543210", "package.json"), "{}", 0o600)
+		var want []string
+		for _, name := range []string{".web.backup-0123456789ab", ".web.staging-0123456789ab"} {
+			want = append(want, filepath.Join(beside, name))
+		}
+		got, err := Leftovers(place)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("linked %v: %v %s", linked, err, diff)
+		}
+		for _, want := range []bool{false, true} {
+			if got, err := Unfinished(place); err != nil || got != want {
+				t.Errorf("unfinished is %v, %v", got, err)
+			}
+			put(t, filepath.Join(place.State, "journal"), "{}", 0o600)
+		}
+	}
+}
