@@ -66,6 +66,37 @@ func commandFence(lines ...string) string {
 	return "```console\n" + out.String() + "```\n"
 }
 
+// TestReliabilityPage holds the names of tests on that page against the source.
+func TestReliabilityPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root(), "docs", "reliability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, pattern := range []string{"e2e/*_test.go", "internal/*/*_test.go"} {
+		files, err := filepath.Glob(filepath.Join(root(), filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(text)
+		}
+	}
+	names := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1)
+	if len(names) < 10 {
+		t.Errorf("the page names %d tests", len(names))
+	}
+	for _, name := range names {
+		if !strings.Contains(source.String(), "\nfunc "+name[1]+"(") {
+			t.Errorf("there is no test %s", name[1])
+		}
+	}
+}
+
 // runPage runs the examples of a page, behind those of prelude. Each section has
 // a home of its own, ~, in which ~/project is the working directory. A fence
 // ```yaml PATH is a file; of a ```console fence the lines that begin with $ are
