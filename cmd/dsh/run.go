@@ -50,6 +50,15 @@ type checkedWriter struct {
 	err error
 }
 
+// Fd is that of the file behind it, by which a terminal is known; of no file
+// where there is none.
+func (w *checkedWriter) Fd() uintptr {
+	if f, ok := w.Writer.(interface{ Fd() uintptr }); ok {
+		return f.Fd()
+	}
+	return ^uintptr(0)
+}
+
 func (w *checkedWriter) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	if err != nil && w.err == nil {

@@ -15,7 +15,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode"
 
@@ -46,8 +45,10 @@ func New(stdout, stderr io.Writer, getenv func(string) string) *UI {
 	return u
 }
 
+// isTerminal is true of files that are terminals, also behind a writer that has
+// the method Fd of one.
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
