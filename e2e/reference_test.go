@@ -237,6 +237,10 @@ func documentsHome(t *testing.T) string {
 			}
 		}
 	}
+	// What is as large as this no generation keeps.
+	if err := os.WriteFile(filepath.Join(dir, "user/.dsh/profiles/x/large"), make([]byte, 2<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 
