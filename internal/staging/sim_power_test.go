@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -302,7 +303,7 @@ func (sc simScenario) outcomes(t *testing.T, options simOptions) (before, after 
 		t.Fatal(err)
 	}
 	after = simStateOf(d)
-	if cmp.Equal(before.durable, after.durable) {
+	if maps.Equal(before.durable, after.durable) {
 		t.Fatal("the scenario changes nothing that has to last")
 	}
 	return before, after
@@ -364,13 +365,13 @@ func (c *simCheck) whole(what string, d *simDisk) (isNew bool) {
 	c.Helper()
 	got := simStateOf(d)
 	want := c.old
-	if isNew = cmp.Equal(got.durable, c.new.durable); isNew {
+	if isNew = maps.Equal(got.durable, c.new.durable); isNew {
 		want = c.new
-	} else if !cmp.Equal(got.durable, c.old.durable) {
+	} else if !maps.Equal(got.durable, c.old.durable) {
 		c.Errorf("%s: neither old nor new\nagainst old: %s\nagainst new: %s", what, cmp.Diff(c.old.durable, got.durable), cmp.Diff(c.new.durable, got.durable))
 		return false
 	}
-	if !cmp.Equal(got.derived, want.derived) && (d.boot == 1 || !(disk{d}).isUnclean(simPlace()) && !(disk{d}).isUnclean(otherPlace())) {
+	if !maps.Equal(got.derived, want.derived) && (d.boot == 1 || !(disk{d}).isUnclean(simPlace()) && !(disk{d}).isUnclean(otherPlace())) {
 		c.Errorf("%s: nobody is told that packages are damaged: %s", what, cmp.Diff(want.derived, got.derived))
 	}
 	return isNew
@@ -466,9 +467,9 @@ func (c *simCheck) read(what string, d *simDisk) (state string) {
 	switch {
 	case err != nil:
 		c.Errorf("%s: reading: %v", what, err)
-	case cmp.Equal(got, new):
+	case maps.Equal(got, new):
 		return "new"
-	case !cmp.Equal(got, old):
+	case !maps.Equal(got, old):
 		c.Errorf("%s: read is neither old nor new\nagainst old: %s\nagainst new: %s", what, cmp.Diff(old, got), cmp.Diff(new, got))
 	}
 	return "old"
