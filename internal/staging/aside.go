@@ -52,6 +52,10 @@ func (c *change) copyAside(o op) error {
 	if err := c.RemoveAll(part); err != nil {
 		return err
 	}
+	was, err := c.mark(path, false)
+	if err != nil {
+		return err
+	}
 	if err := c.copyTree(path, part, synced, c.derived); err != nil {
 		return err
 	}
@@ -59,9 +63,9 @@ func (c *change) copyAside(o op) error {
 		return err
 	}
 	// Copying takes its time, and what is written to the original now is lost.
-	if same, err := c.sameTree(path, part); err != nil {
+	if is, err := c.mark(path, false); err != nil {
 		return err
-	} else if !same {
+	} else if is != was {
 		return &ChangedError{path}
 	}
 	if err := c.Rename(part, c.wholeCopy(o)); err != nil {
@@ -228,52 +232,4 @@ func (d disk) own(path string) (string, error) {
 
 func permissions(info fs.FileInfo) fs.FileMode {
 	return info.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
-}
-
-// sameTree says whether two directories hold the same, less what can be made
-// again.
-func (c *change) sameTree(a, b string) (bool, error) {
-	in, err := c.smallIn(a)
-	if err != nil {
-		return false, err
-	}
-	other, err := c.smallIn(b)
-	if err != nil || !slices.Equal(in, other) {
-		return false, err
-	}
-	for _, name := range in {
-		same, err := c.sameEntry(filepath.Join(a, name), filepath.Join(b, name))
-		if err != nil || !same {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-func (c *change) sameEntry(a, b string) (bool, error) {
-	is, err := c.mark(a, false)
-	if err != nil {
-		return false, err
-	}
-	other, err := c.mark(b, false)
-	if err != nil || is != other || is != markDirectory {
-		return is == other, err
-	}
-	return c.sameTree(a, b)
-}
-
-// smallIn are the names in a directory of what is not derived, sorted.
-func (c *change) smallIn(dir string) ([]string, error) {
-	entries, err := c.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range entries {
-		if !slices.Contains(c.derived, e.Name()) {
-			names = append(names, e.Name())
-		}
-	}
-	slices.Sort(names)
-	return names, nil
 }

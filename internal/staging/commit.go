@@ -103,6 +103,9 @@ func (c *change) run() error {
 		if uerr := c.undo(); uerr != nil {
 			return c.unfinished(err, uerr)
 		}
+		if changed, ok := errors.AsType[*ChangedError](err); ok {
+			return c.abandon(changed)
+		}
 		return c.abandon(fault.Errorf(fault.Environment, "changing %s: %w; everything was put back", c.dir, err))
 	}
 	c.conclude()

@@ -1,8 +1,6 @@
 package staging
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,8 +56,10 @@ type op struct {
 	// no reader ever finds it missing. Was is the digest of the old content.
 	//
 	// Of what is neither derived nor such a file, Was is the mark of the old thing.
+	// Is is the mark of the new one, unless it is derived.
 	File bool   `json:"file,omitempty"`
 	Was  string `json:"was,omitempty"`
+	Is   string `json:"is,omitempty"`
 
 	// New is the identity of a staged directory. It is exchanged with the old
 	// one in one step, where the filesystem can, and then the old one, which
@@ -88,6 +88,7 @@ type change struct {
 	journal
 	began    bool     // something of the profile was renamed, perhaps back
 	copies   bool     // something may have been moved aside by a copy
+	foreign  bool     // the journal was written when all this was somewhere else
 	warnings []string // clean-up that did not work out
 }
 
@@ -186,6 +187,9 @@ func (c *change) forward() error {
 	if err := c.removeEmptied(); err != nil {
 		return err
 	}
+	if err := c.checkBackups(); err != nil {
+		return err
+	}
 	if err := c.syncTargets(); err != nil {
 		return err
 	}
@@ -205,6 +209,10 @@ func (c *change) forwardOp(o op) error {
 		if err := c.moveAside(o); err != nil {
 			return err
 		}
+	} else if is, err := c.digest(c.path(o)); err != nil {
+		return err
+	} else if is != o.Was {
+		return &ChangedError{c.path(o)} // while other things were renamed
 	}
 	if o.Staged == "" {
 		return nil
@@ -221,7 +229,9 @@ func (c *change) forwardDir(o op) error {
 	if err != nil {
 		return err
 	}
-	if is != o.New {
+	if there, err := c.isNew(o, is); err != nil {
+		return err
+	} else if !there {
 		if waiting, err := c.exists(c.staged(o)); err != nil || !waiting {
 			return err
 		}
@@ -240,6 +250,16 @@ func (c *change) forwardDir(o op) error {
 		}
 	}
 	return c.settle(o)
+}
+
+// isNew says whether the directory is, which stands at the path of o, is the new
+// one. Where all was copied to somewhere else, what is in it has to tell.
+func (c *change) isNew(o op, is string) (bool, error) {
+	if is == o.New || !c.foreign || o.Is == "" || is == "" {
+		return is == o.New, nil
+	}
+	mark, err := c.mark(c.path(o), false)
+	return mark == o.Is, err
 }
 
 // settle moves what was exchanged for a staged directory to its backup.
@@ -286,230 +306,21 @@ func (c *change) freeBackup(o op) (path string, kept bool, err error) {
 	return path, kept, err
 }
 
-// undo takes back what has been done, in the opposite order. At each point
-// between, forward still works too.
-func (c *change) undo() error {
-	if err := c.unpublish(); err != nil {
-		return err
-	}
-	for i := len(c.Ops) - 1; i >= 0; i-- {
-		if err := c.undoOp(c.Ops[i]); err != nil {
-			return err
-		}
-	}
-	for i := len(c.Made) - 1; i >= 0; i-- {
-		dir := filepath.Join(c.dir, c.Made[i])
-		if err := c.removeIfEmpty(dir); err != nil {
-			c.warnings = append(c.warnings, fmt.Sprintf("an empty directory stays: %v", err))
-		}
-	}
-	return c.syncTargets()
-}
-
-func (c *change) undoOp(o op) error {
-	if filled, err := c.undoAside(o); err != nil || filled {
-		return err
-	}
-	if o.New != "" {
-		return c.undoDir(o)
-	}
-	there, err := c.exists(c.path(o))
-	if err != nil {
-		return err
-	}
-	if o.Staged != "" && there {
-		waiting, err := c.exists(c.staged(o))
-		if err != nil {
-			return err
-		}
-		if !waiting { // what is there is ours
-			if err := c.Rename(c.path(o), c.staged(o)); err != nil {
-				return err
-			}
-			there = false
-		}
-	}
-	if there {
-		return nil
-	}
-	return c.putBack(o)
-}
-
-// putBack renames the backup of o, if there is one, to the path, where nothing
-// is.
-func (c *change) putBack(o op) error {
-	if o.Backup == "" {
-		return nil
-	}
-	if kept, err := c.exists(c.backup(o)); err != nil || !kept {
-		return err
-	}
-	// The directories that held nothing else may have gone with it.
-	if err := c.mkdirAll(filepath.Dir(c.path(o))); err != nil {
-		return err
-	}
-	if err := c.claimBack(o, c.backup(o)); err != nil {
-		return err
-	}
-	return c.RenameNew(c.backup(o), c.path(o))
-}
-
-// undoDir is undoOp of a directory that was exchanged, or renamed into place.
-func (c *change) undoDir(o op) error {
-	is, err := c.identityOf(c.path(o))
-	if err != nil {
-		return err
-	}
-	if is == o.New {
-		back, err := c.exchangeBack(o)
-		if err != nil || back {
-			return err
-		}
-		if err := c.Rename(c.path(o), c.staged(o)); err != nil {
-			return err
-		}
-		is = ""
-	}
-	if is != "" {
-		return nil
-	}
-	return c.putBack(o)
-}
-
-// exchangeBack puts the old directory back in one step, and says whether it did:
-// there has to be one, and a filesystem that can.
-func (c *change) exchangeBack(o op) (bool, error) {
-	left, err := c.exists(c.staged(o))
-	if err != nil {
-		return false, err
-	}
-	if !left {
-		if o.Backup == "" {
-			return false, nil
-		}
-		if kept, err := c.exists(c.backup(o)); err != nil || !kept {
-			return false, err
-		}
-		if err := c.Rename(c.backup(o), c.staged(o)); err != nil {
-			return false, err
-		}
-	}
-	if err := c.claimBack(o, c.staged(o)); err != nil {
-		return false, err
-	}
-	err = c.Exchange(c.staged(o), c.path(o))
-	if errors.Is(err, errors.ErrUnsupported) {
-		return false, c.Rename(c.staged(o), c.backup(o))
-	}
-	return err == nil, err
-}
-
 // done says whether o has happened.
 func (c *change) done(o op) (bool, error) {
 	switch {
 	case o.New != "":
 		is, err := c.identityOf(c.path(o))
-		return is == o.New, err
+		if err != nil {
+			return false, err
+		}
+		return c.isNew(o, is)
 	case o.Staged != "":
 		waiting, err := c.exists(c.staged(o))
 		return !waiting, err
 	default:
 		return c.exists(c.backup(o))
 	}
-}
-
-// touched is the path of something that somebody else has written since the
-// journal was, or "". Only what has not happened yet counts.
-func (c *change) touched() (string, error) {
-	for _, o := range c.Ops {
-		if !o.File && o.Was == "" {
-			continue // packages, which are nobody's to edit
-		}
-		done, err := c.done(o)
-		if err != nil {
-			return "", err
-		}
-		if done {
-			continue
-		}
-		was, err := c.was(o)
-		if err != nil {
-			return "", err
-		}
-		if was == o.Was {
-			continue
-		}
-		gone := was == markNone && o.Staged == ""
-		if was == markNone && !gone && !o.File {
-			// Moved aside by us, before the new thing came.
-			if gone, err = c.isAside(o); err != nil {
-				return "", err
-			}
-		}
-		if !gone {
-			return c.path(o), nil
-		}
-	}
-	return "", nil
-}
-
-// was is what is at the path of o now, to be compared with the Was of o.
-func (c *change) was(o op) (string, error) {
-	if o.File {
-		return c.digest(c.path(o))
-	}
-	return c.mark(c.path(o), false)
-}
-
-// The marks of what has no content to compare. That of a file is its digest, and
-// that of a link is of where it leads.
-const (
-	markNone      = "none"
-	markDirectory = "directory"
-	markOther     = "other"
-)
-
-// mark is what somebody would change who edits what is at path.
-func (d disk) mark(path string, follow bool) (string, error) {
-	info, err := d.Lstat(path)
-	if err == nil && follow {
-		_, info, err = d.resolve(path)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && info == nil:
-		return markNone, nil
-	case err != nil:
-		return "", err
-	case info.IsDir():
-		return markDirectory, nil
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := d.Readlink(path)
-		return "link " + digestOf([]byte(target)), err
-	case !info.Mode().IsRegular():
-		return markOther, nil
-	}
-	is, err := d.digest(path)
-	if is == "" && err == nil {
-		is = markNone
-	}
-	return is, err
-}
-
-// digest is of the content of a file; "" is of no file.
-func (d disk) digest(path string) (string, error) {
-	data, err := d.readFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return digestOf(data), nil
-}
-
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // removeEmptied removes the directories whose last package went: those of npm

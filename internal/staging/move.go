@@ -36,6 +36,14 @@ func MoveDir(ctx context.Context, from, to Place, opts Options) error {
 	if err != nil {
 		return err
 	}
+	// Where somebody else was quicker, no state is made for the new name.
+	is, err := d.identityOf(from.Dir)
+	if err == nil && is == "" {
+		err = fmt.Errorf("moving profile directory %s to %s: %w", from.Dir, to.Dir, fs.ErrNotExist)
+	}
+	if err != nil {
+		return errors.Join(err, lock.Release())
+	}
 	other, err := d.lockPlace(ctx, second, opts)
 	if err != nil {
 		return errors.Join(err, lock.Release())
@@ -275,12 +283,16 @@ func (m *moving) renameCopy() error {
 func (m *moving) renameCopyIn(root string) error {
 	c := m.from
 	profile := filepath.Join(root, "profile")
+	was, err := c.mark(m.old, false)
+	if err != nil {
+		return err
+	}
 	if err := m.copyTree(m.old, profile, true, c.derived); err != nil {
 		return err
 	}
-	if same, err := c.sameTree(m.old, profile); err != nil {
+	if is, err := c.mark(m.old, false); err != nil {
 		return err
-	} else if !same {
+	} else if is != was {
 		return &ChangedError{m.old}
 	}
 	is, err := m.Identity(profile)

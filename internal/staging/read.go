@@ -108,7 +108,7 @@ func (d disk) read(ctx context.Context, given Place, read func(View) error) ([]s
 	if lerr != nil {
 		return append(warnings, fmt.Sprintf("the profile %s was being changed while it was read: %v", place.Dir, lerr)), err
 	}
-	more, rerr := d.recover(place)
+	more, rerr := d.finishHeld(place)
 	if rerr == nil {
 		err = read(View{given: given.Dir})
 	}
@@ -129,7 +129,7 @@ func (d disk) sameSince(place Place, before commits) (bool, error) {
 // settled finishes what an earlier process left. It is stuck where that is not
 // possible, and nobody will do it while we read.
 func (d disk) settled(ctx context.Context, place Place) (view View, stuck bool, warnings []string) {
-	warnings, err := d.recoverFor(ctx, place)
+	warnings, err := d.finishFor(ctx, place)
 	if err == nil {
 		return View{}, false, warnings
 	}

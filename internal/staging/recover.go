@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dsh/internal/fault"
 )
 
 // Recover puts right what a process left that died while it changed the
@@ -28,52 +30,60 @@ func (d disk) recoverPlace(ctx context.Context, place Place) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.recoverFor(ctx, place)
-	return err
+	if _, err = d.finishFor(ctx, place); err != nil {
+		return err
+	}
+	if litter, err := d.hasLitter(place); err != nil || !litter {
+		return nil // nothing that does harm
+	}
+	// Whoever has the lock may be the one whose things lie there.
+	lock, err := d.tryAcquire(filepath.Join(place.State, "lock"), "tidying up after an earlier change")
+	if err != nil {
+		return nil
+	}
+	_, err = d.recover(place)
+	return errors.Join(err, lock.Release())
 }
 
-// recoverFor is Recover of a place without links. The warnings tell what was
-// taken back and what could not be removed.
-func (d disk) recoverFor(ctx context.Context, place Place) (warnings []string, err error) {
+// finishFor finishes a change of a place without links, or takes it back, and
+// leaves what lies about to the next change: there may be much of that. The warnings
+// tell what was taken back.
+func (d disk) finishFor(ctx context.Context, place Place) (warnings []string, err error) {
 	journaled, err := d.exists(filepath.Join(place.State, "journal"))
 	if err != nil {
 		return nil, fmt.Errorf("looking for an unfinished change: %w", err)
 	}
-	var lock *Lock
-	path := filepath.Join(place.State, "lock")
-	if journaled {
-		lock, err = d.acquire(ctx, path, "finishing an earlier change", nil)
-	} else {
-		if litter, err := d.hasLitter(place); err != nil || !litter {
-			return nil, nil // nothing that does harm
-		}
-		// Whoever has the lock may be the one whose things lie there.
-		if lock, err = d.tryAcquire(path, "tidying up after an earlier change"); err != nil {
-			return nil, nil
-		}
+	if !journaled {
+		return nil, nil
 	}
+	lock, err := d.acquire(ctx, filepath.Join(place.State, "lock"), "finishing an earlier change", nil)
 	if err != nil {
 		return nil, err
 	}
-	warnings, err = d.recover(place)
+	warnings, err = d.finishHeld(place)
 	return warnings, errors.Join(err, lock.Release())
 }
 
 // recover is Recover for whoever has the lock. The warnings tell what was taken
 // back and what could not be removed.
 func (d disk) recover(place Place) (warnings []string, err error) {
-	j, err := d.readJournal(place.State)
-	if err != nil {
+	if warnings, err = d.finishHeld(place); err != nil {
 		return nil, err
 	}
-	if j != nil {
-		c := &change{disk: d, dir: place.Dir, state: place.State, derived: place.Derived, journal: *j, copies: true}
-		if err := c.resume(); err != nil {
-			return nil, err
-		}
-		warnings = c.warnings
-	}
 	return append(warnings, d.sweep(place)...), nil
+}
+
+// finishHeld is finishFor for whoever has the lock.
+func (d disk) finishHeld(place Place) (warnings []string, err error) {
+	j, err := d.readJournal(place.State)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	c := &change{disk: d, dir: place.Dir, state: place.State, derived: place.Derived, journal: *j, copies: true}
+	if err := c.resume(); err != nil {
+		return nil, err
+	}
+	return c.warnings, nil
 }
 
 // resume finishes the change of a journal found on the disk, or takes it back.
@@ -101,6 +111,9 @@ func (c *change) resume() error {
 		if err == nil {
 			err = c.forward()
 		}
+		if changed, ok := errors.AsType[*ChangedError](err); ok {
+			err = fmt.Errorf("%s was edited since", changed.Path)
+		}
 		if err != nil {
 			if uerr := c.undo(); uerr != nil {
 				return c.unfinished(err, uerr)
@@ -119,7 +132,9 @@ func (c *change) resume() error {
 }
 
 // applies says whether the journal is about this directory and can be used. A
-// profile that was deleted by hand and made anew is another directory.
+// profile that was deleted by hand and made anew is another directory. So is one
+// whose home was copied, or is on a filesystem that makes its inodes up: then it
+// is told by what is in it.
 func (c *change) applies() (bool, error) {
 	if staged, err := c.exists(c.stage()); err != nil || !staged {
 		return false, err
@@ -132,7 +147,56 @@ func (c *change) applies() (bool, error) {
 		return true, nil
 	}
 	claimed, err := c.claimed()
-	return is != "" && is == claimed, err
+	if err != nil || is == "" || is == claimed {
+		return is != "" && is == claimed, err
+	}
+	if c.foreign, err = c.isHalfDone(); err != nil {
+		return false, err
+	}
+	if c.foreign {
+		c.Boot = elsewhere
+	}
+	return c.foreign, nil
+}
+
+// elsewhere is no time between two starts of this machine: the packages that a
+// change of then brought are looked at.
+const elsewhere = "elsewhere"
+
+// isHalfDone says whether the profile is what a process leaves that dies during
+// the change: a new thing is in place, or all is as it was.
+func (c *change) isHalfDone() (bool, error) {
+	if !c.Complete {
+		return false, nil
+	}
+	unchanged := false
+	for _, o := range c.Ops {
+		if o.Is == "" && o.Was == "" || filepath.IsAbs(o.Path) {
+			continue // packages, and what others may have changed
+		}
+		is, err := c.mark(c.path(o), false)
+		if err != nil {
+			return false, err
+		}
+		if is == o.Is {
+			return true, nil
+		}
+		if o.Path == "." && o.Staged != "" {
+			staged, err := c.mark(c.staged(o), false)
+			return staged == o.Is, err
+		}
+		same := is == o.Was || o.Was == "" && is == markNone
+		if !same {
+			if same, err = c.isTakenAway(o, is); err != nil {
+				return false, err
+			}
+		}
+		if !same {
+			return false, nil
+		}
+		unchanged = true
+	}
+	return unchanged, nil
 }
 
 // claimed is the directory that the state belongs to, or "".
@@ -151,6 +215,7 @@ func (c *change) setAside() error {
 		return err
 	}
 	if c.began {
+		c.Boot = elsewhere
 		if err := c.count(); err != nil {
 			return err
 		}
@@ -158,6 +223,11 @@ func (c *change) setAside() error {
 	stale := filepath.Join(c.state, staleMark+strconv.Itoa(n+1))
 	if err := c.Rename(c.journalPath(), stale); err != nil {
 		return fmt.Errorf("setting aside the journal of another directory: %w", err)
+	}
+	if c.Complete {
+		c.warnings = append(c.warnings, fmt.Sprintf(
+			"an earlier change of %s was interrupted, and cannot be finished, for the directory is another one now; to see whether anything is damaged: dsh profile repair %s",
+			c.dir, fault.ShellWord(filepath.Base(c.state))))
 	}
 	c.warnings = append(c.warnings, c.prune(c.state, staleMark)...)
 	return c.SyncDir(c.state)

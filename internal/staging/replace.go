@@ -1,6 +1,7 @@
 package staging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 // Replacement is how [ReplaceDir] went.
 type Replacement struct {
 	// Kept is where the previous directory is now, without its node_modules;
-	// "" if there was none.
+	// "" if there was none. That of a profile that is a link is where it was.
 	Kept     string
 	Warnings []string // what the user should know though nothing failed
 }
@@ -42,34 +43,40 @@ func (e *LostRace) Error() string {
 // beside the profile, with a warning, until the next change of the profile
 // tries again.
 func ReplaceDir(ctx context.Context, place Place, build func(stage string) error, opts Options) (Replacement, error) {
-	return replaceWhole(ctx, place, opts, func(d disk, place Place) (Replacement, error) {
+	return opts.disk().replaceWhole(ctx, place, opts, "replacing", func(d disk, place Place) (Replacement, error) {
 		return d.replaceDir(ctx, place, build, opts)
 	})
 }
 
 // RemoveDir removes a profile as [ReplaceDir] replaces it: its state is saved as a
-// generation, and its directory is kept in the state. Nothing being there is
+// generation, and its directory is kept in the state. Of a profile that is a link
+// only the link goes, and the directory stays where it is. Nothing being there is
 // fs.ErrNotExist.
 func RemoveDir(ctx context.Context, place Place, opts Options) (Replacement, error) {
-	return replaceWhole(ctx, place, opts, func(d disk, place Place) (Replacement, error) {
+	given := place.Dir
+	return opts.disk().replaceWhole(ctx, place, opts, "removing", func(d disk, place Place) (Replacement, error) {
+		info, err := d.Lstat(given)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Replacement{}, fmt.Errorf("removing profile directory %s: %w", given, err)
+		}
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return d.removeLink(given, place)
+		}
 		return d.replaceDir(ctx, place, nil, opts)
 	})
 }
 
 // replaceWhole does work with the profile locked, if it still is the one that was
 // there before the wait: that is the one that the caller decided about.
-func replaceWhole(ctx context.Context, place Place, opts Options, work func(disk, Place) (Replacement, error)) (Replacement, error) {
-	d := opts.disk()
+func (d disk) replaceWhole(ctx context.Context, place Place, opts Options, doing string, work func(disk, Place) (Replacement, error)) (Replacement, error) {
 	place, err := place.resolved(d)
 	if err != nil {
 		return Replacement{}, err
 	}
-	fail := func(err error) (Replacement, error) {
-		return Replacement{}, fmt.Errorf("replacing profile directory %s: %w", place.Dir, err)
-	}
+	fail := func(err error) error { return fmt.Errorf("%s profile directory %s: %w", doing, place.Dir, err) }
 	seen, err := d.ownIfAny(place.Dir)
 	if err != nil {
-		return fail(err)
+		return Replacement{}, fail(err)
 	}
 	lock, err := d.lockPlace(ctx, place, opts)
 	if err != nil {
@@ -79,7 +86,9 @@ func replaceWhole(ctx context.Context, place Place, opts Options, work func(disk
 	var r Replacement
 	switch {
 	case err != nil:
-		_, err = fail(err)
+		err = fail(err)
+	case is == "" && seen != "" && doing == "removing":
+		err = fail(fs.ErrNotExist)
 	case is != seen:
 		err = &LostRace{place.Dir}
 	default:
@@ -89,6 +98,41 @@ func replaceWhole(ctx context.Context, place Place, opts Options, work func(disk
 		r.Warnings = append(r.Warnings, rerr.Error())
 	}
 	return r, err
+}
+
+// removeLink removes a profile that is a link to the directory of place.
+func (d disk) removeLink(link string, place Place) (r Replacement, err error) {
+	fail := func(err error) (Replacement, error) {
+		return r, fmt.Errorf("removing the link %s: %w", link, err)
+	}
+	if is, err := d.identityOf(place.Dir); err != nil || is == "" {
+		return fail(cmp.Or(err, fs.ErrNotExist))
+	}
+	if r.Warnings, err = d.recover(place); err != nil {
+		return r, err
+	}
+	found, err := d.snapshot(place.Dir, place.Derived)
+	if err != nil {
+		return fail(err)
+	}
+	c := newChange(d, place)
+	if _, err := c.stageSaves(found, nil, "", time.Now()); err != nil {
+		return fail(errors.Join(err, c.dropSaves()))
+	}
+	if err := c.publish(); err != nil {
+		return fail(errors.Join(err, c.dropSaves()))
+	}
+	if err := d.Remove(link); err != nil {
+		return fail(err)
+	}
+	// It is gone, and what fails now is only told.
+	for _, err := range []error{d.SyncDir(filepath.Dir(link)), c.count()} {
+		if err != nil {
+			c.warnings = append(c.warnings, err.Error())
+		}
+	}
+	r.Kept, r.Warnings = place.Dir, append(r.Warnings, c.warnings...)
+	return r, nil
 }
 
 // replaceDir replaces the profile by what build makes, or removes it where build
@@ -139,6 +183,9 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	c.Stage, c.Ops, c.Removes = filepath.Base(root), []op{o}, build == nil
 	if build != nil {
 		err = build(c.staged(o))
+		if err == nil && old != "" {
+			err = d.likeMode(place.Dir, c.staged(o))
+		}
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -181,6 +228,9 @@ func (c *change) replace(old, command, doing string) (saved int, err error) {
 	c.began = true
 	err = c.swap(old)
 	if err == nil {
+		err = c.checkBackups()
+	}
+	if err == nil {
 		err = c.publish()
 	}
 	if err != nil {
@@ -217,6 +267,9 @@ func (c *change) prepareWhole(old, command string) (saved int, err error) {
 		if err := c.syncSmall(c.staged(*o), c.derived); err != nil {
 			return 0, err
 		}
+		if o.Is, err = c.mark(c.staged(*o), false); err != nil {
+			return 0, err
+		}
 		if next, err = c.snapshotFor(c.dir, c.staged(*o), c.derived); err != nil {
 			return 0, err
 		}
@@ -225,6 +278,12 @@ func (c *change) prepareWhole(old, command string) (saved int, err error) {
 		return 0, err
 	}
 	if old != "" {
+		// What nobody keeps must not change any more once it is saved.
+		if filepath.Dir(o.Backup) == "old" {
+			if o.Was, err = c.mark(c.dir, false); err != nil {
+				return 0, err
+			}
+		}
 		if found, err = c.snapshot(c.dir, c.derived); err != nil {
 			return 0, err
 		}
@@ -337,7 +396,10 @@ func (c *change) swapAside(old string) error {
 
 // restore brings back the previous directory after a failed swap.
 func (c *change) restore(old string) error {
-	err := c.unpublish()
+	err := c.saveEdits()
+	if err == nil {
+		err = c.unpublish()
+	}
 	if err == nil {
 		err = c.undoOp(c.Ops[0])
 	}

@@ -460,6 +460,9 @@ func (tx *Tx) plan() error {
 			continue // nothing to remove
 		}
 		o, skip, err := c.planOp(rel, t)
+		if err == nil && !skip && o.Staged != "" && c.small(o.rel) {
+			o.Is, err = c.mark(c.staged(o), false)
+		}
 		switch {
 		case err != nil:
 			return fmt.Errorf("changing %s: %w", rel, err)
