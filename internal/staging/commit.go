@@ -106,7 +106,11 @@ func (c *change) run() error {
 		if changed, ok := errors.AsType[*ChangedError](err); ok {
 			return c.abandon(changed)
 		}
-		return c.abandon(fault.Errorf(fault.Environment, "changing %s: %w; everything was put back", c.dir, err))
+		err := fault.Errorf(fault.Environment, "changing %s: %w; everything was put back", c.dir, err)
+		if otherFilesystem(err) {
+			err = fault.WithHint(err, "something in the profile is a mount point of its own; mount the profile or the home instead")
+		}
+		return c.abandon(err)
 	}
 	c.conclude()
 	return nil

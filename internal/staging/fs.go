@@ -55,6 +55,10 @@ type FS interface {
 	// Identity names the directory at path itself, not its path: a directory
 	// keeps it when renamed, and one made anew has another.
 	Identity(path string) (string, error)
+	// IsMount says whether another filesystem begins at the directory at path, or
+	// another view of the same one: nothing can be renamed into it or out of it,
+	// nor it itself.
+	IsMount(path string) (bool, error)
 	// BootID names the time since the machine was started last; "" where the
 	// system cannot tell.
 	BootID() string
@@ -87,6 +91,7 @@ func (osFS) Link(oldpath, newpath string) error         { return os.Link(oldpath
 func (osFS) Chmod(path string, perm fs.FileMode) error  { return os.Chmod(path, perm) }
 func (osFS) Identity(path string) (string, error)       { return identity(path) }
 func (osFS) SyncDir(path string) error                  { return syncDir(path) }
+func (osFS) IsMount(path string) (bool, error)          { return isMount(path) }
 func (osFS) BootID() string                             { return bootID() }
 
 func (osFS) Exchange(a, b string) error {

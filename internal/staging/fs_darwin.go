@@ -33,6 +33,8 @@ func exchange(a, b string) error {
 	return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
 }
 
+func isMount(path string) (bool, error) { return otherDevice(path) }
+
 // bootID is what the kernel calls this session.
 func bootID() string {
 	id, err := unix.Sysctl("kern.bootsessionuuid")

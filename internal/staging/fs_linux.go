@@ -49,6 +49,20 @@ func identity(path string) (string, error) {
 	return fmt.Sprintf("inode %d born %d.%09d", st.Ino, st.Btime.Sec, st.Btime.Nsec), nil
 }
 
+// isMount asks the kernel, and where that is too old looks whether the device is
+// another one than that of the directory above.
+func isMount(path string) (bool, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
+	if err != nil {
+		return false, &os.PathError{Op: "statx", Path: path, Err: err}
+	}
+	if st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+	}
+	return otherDevice(path)
+}
+
 // bootID is a name that the kernel makes up each time it starts. In a container
 // it is that of the machine.
 func bootID() string {

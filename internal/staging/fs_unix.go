@@ -5,6 +5,7 @@ package staging
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -43,3 +44,15 @@ func cannotLink(err error) bool {
 
 // otherFilesystem is true when a rename was refused for that reason.
 func otherFilesystem(err error) bool { return errors.Is(err, syscall.EXDEV) }
+
+// otherDevice says whether a directory is on another device than the one above.
+func otherDevice(path string) (bool, error) {
+	var here, above syscall.Stat_t
+	if err := syscall.Lstat(path, &here); err != nil {
+		return false, &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	if err := syscall.Lstat(filepath.Dir(path), &above); err != nil {
+		return false, &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return here.Dev != above.Dev, nil
+}

@@ -42,6 +42,13 @@ func renameNoReplace(oldpath, newpath string) error { return errors.ErrUnsupport
 // exchange has no counterpart.
 func exchange(a, b string) error { return errors.ErrUnsupported }
 
+// isMount does not find volumes that are mounted in a folder: their junction is a
+// link to everything here.
+func isMount(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	return false, err
+}
+
 // bootID is when the system started, to ten minutes, for the clock is set and
 // the two times are not read at once. Just at the turn of ten minutes one start
 // looks like two: then something is checked that needed no check.

@@ -156,6 +156,13 @@ func (h hooked) Identity(path string) (string, error) {
 	return h.FS.Identity(path)
 }
 
+func (h hooked) IsMount(path string) (bool, error) {
+	if err := h.before("IsMount", path); err != nil {
+		return false, err
+	}
+	return h.FS.IsMount(path)
+}
+
 // noExchange is an FS that cannot exchange two paths.
 type noExchange struct{ FS }
 

@@ -201,3 +201,6 @@ func TestProfileInImage(t *testing.T) {
 		t.Errorf("only %d scenarios rename a directory", refusals)
 	}
 }
+
+// IsMount is false: the disk is one filesystem.
+func (*simDisk) IsMount(string) (bool, error) { return false, nil }

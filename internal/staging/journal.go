@@ -21,7 +21,7 @@ type journal struct {
 	// it the profile is whole, and only what lies about has to be removed: the
 	// change has not begun, or is over.
 	Complete bool     `json:"complete"`
-	Stage    string   `json:"stage"`             // name of the staging directory, beside the profile
+	Stage    string   `json:"stage"`             // the staging directory, relative to where the profile stands
 	Next     string   `json:"next,omitempty"`    // identity of the directory that takes the profile's place
 	Removes  bool     `json:"removes,omitempty"` // the profile goes, and nothing takes its place
 	Boot     string   `json:"boot,omitempty"`    // when the change was prepared, as BootID of [FS]
@@ -107,6 +107,14 @@ func (c *change) small(rel string) bool {
 		}
 	}
 	return true
+}
+
+// stageName is what Stage is of a staging directory.
+func (c *change) stageName(root string) string {
+	if filepath.Dir(root) == c.dir {
+		return filepath.Join(filepath.Base(c.dir), filepath.Base(root))
+	}
+	return filepath.Base(root)
 }
 
 func (c *change) stage() string       { return filepath.Join(filepath.Dir(c.dir), c.Stage) }

@@ -164,6 +164,11 @@ func (d disk) newMoving(from, to Place) (*moving, error) {
 	if err := d.mkdirAll(filepath.Dir(m.new)); err != nil {
 		return nil, err
 	}
+	if info, err := d.Lstat(m.old); err == nil && info.IsDir() {
+		if err := d.movable(m.old); err != nil {
+			return nil, err
+		}
+	}
 	is, err := d.ownIfAny(from.Dir)
 	if err != nil {
 		return nil, err

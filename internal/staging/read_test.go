@@ -115,6 +115,12 @@ func TestReadFinishes(t *testing.T) {
 	if want := `{"new":2}|new: 2` + "\n"; err != nil || len(warnings) > 0 || got != want {
 		t.Errorf("got %q, warnings %q, error %v", got, warnings, err)
 	}
+	// What lies about may be much, and is left to the next change.
+	left, err := Leftovers(placeIn(home))
+	if err != nil || len(left) != 1 {
+		t.Errorf("left is %q, error %v", left, err)
+	}
+	must(t, begin(t, home, nil).Rollback())
 	noStage(t, home)
 }
 

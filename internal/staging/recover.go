@@ -368,7 +368,11 @@ func (d disk) findLitter(place Place) (litter, error) {
 		return l, err
 	}
 	for _, e := range entries {
-		// The user's own things are here, and what we write are files.
+		// The user's own things are here. Of ours are files, and the staging
+		// directories of a profile that is a mount point.
+		if isTemp(e.Name()) && e.IsDir() {
+			l.stages = append(l.stages, filepath.Join(place.Dir, e.Name()))
+		}
 		if !isTemp(e.Name()) || !e.Type().IsRegular() {
 			continue
 		}

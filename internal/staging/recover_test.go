@@ -94,8 +94,7 @@ func TestRecoverStaleJournal(t *testing.T) {
 			must(t, os.RemoveAll(p.Dir))
 			put(t, p.Dir+"/package.json", `{"old":1}`, 0o600)
 		},
-		"deleted":     func(t *testing.T, p Place) { must(t, os.RemoveAll(p.Dir)) },
-		"no identity": func(t *testing.T, p Place) { must(t, os.Remove(p.State+"/identity")) },
+		"deleted": func(t *testing.T, p Place) { must(t, os.RemoveAll(p.Dir)) },
 		"no staging directory": func(t *testing.T, p Place) {
 			stages, err := filepath.Glob(filepath.Dir(p.Dir) + "/.web.staging-????????????")
 			must(t, err, os.RemoveAll(stages[0]))
@@ -120,7 +119,13 @@ func TestRecoverStaleJournal(t *testing.T) {
 				return got
 			}
 			before := profile()
-			must(t, Recover(t.Context(), place))
+			d := disk{OS}
+			resolved, err := place.resolved(d)
+			must(t, err)
+			warnings, err := d.recover(resolved)
+			if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "dsh profile repair web") {
+				t.Errorf("warnings %q, error %v", warnings, err)
+			}
 			if diff := cmp.Diff(before, profile()); diff != "" {
 				t.Error(diff)
 			}

@@ -155,6 +155,9 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	if old == "" && build == nil {
 		return fail(fs.ErrNotExist)
 	}
+	if err := d.movable(place.Dir); err != nil {
+		return fail(err)
+	}
 	drop := false
 	if opts.Decide != nil {
 		if drop, err = opts.Decide(); err != nil {
@@ -180,7 +183,7 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 		o.Backup = filepath.Join("..", beside(place.Dir, backupMark))
 	}
 	c := newChange(d, place)
-	c.Stage, c.Ops, c.Removes = filepath.Base(root), []op{o}, build == nil
+	c.Stage, c.Ops, c.Removes = c.stageName(root), []op{o}, build == nil
 	if build != nil {
 		err = build(c.staged(o))
 		if err == nil && old != "" {

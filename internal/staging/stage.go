@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"dsh/internal/fault"
 )
 
 // Place is where a profile is and where dsh keeps what belongs to it.
@@ -55,6 +57,7 @@ func (p Place) resolved(d disk) (Place, error) {
 //	files/    small files to be, numbered
 //	old/      what was replaced, numbered
 //	profile/  a profile that a transaction makes
+//	part, copy-<n>, copy-of-<n>  copies of what cannot be renamed, see aside.go
 //
 // and .<name>.backup-<random> is a whole profile that was replaced, on its way
 // to the state directory. Where that is on another filesystem, the finished
@@ -98,16 +101,42 @@ func stem(dir string) string {
 	return name[:cut] + "-" + hex.EncodeToString(sum[:6])
 }
 
-// newStage makes a staging directory beside dir and locks it. The release does
-// not remove it.
+// newStage makes a staging directory beside dir and locks it; in dir, by a
+// temporary name, where dir is a mount point, for what is beside it is on another
+// filesystem. The release does not remove it.
 func (d disk) newStage(dir string) (root string, release func() error, err error) {
-	root, release, err = d.newLocked(func() string {
-		return filepath.Join(filepath.Dir(dir), beside(dir, stagingMark))
-	}, 0o700, "new", "files", "old")
+	mount, err := d.isMount(dir)
+	if err == nil {
+		root, release, err = d.newLocked(func() string {
+			if mount {
+				return filepath.Join(dir, tempMark+random())
+			}
+			return filepath.Join(filepath.Dir(dir), beside(dir, stagingMark))
+		}, 0o700, "new", "files", "old")
+	}
 	if err != nil {
 		return "", nil, fmt.Errorf("making a staging directory: %w", err)
 	}
 	return root, release, nil
+}
+
+// isMount is false where nothing is.
+func (d disk) isMount(dir string) (bool, error) {
+	mount, err := d.IsMount(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return mount, err
+}
+
+// movable is an error if the directory of a profile is a mount point.
+func (d disk) movable(dir string) error {
+	mount, err := d.isMount(dir)
+	if err != nil || !mount {
+		return err
+	}
+	return fault.WithHint(fault.Errorf(fault.Environment, "it is a mount point, which nobody can replace, rename or remove"),
+		"unmount it, then try again; single files and packages can be changed as it is")
 }
 
 // newLocked makes a directory with a lock in it, which it holds, and the named

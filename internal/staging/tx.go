@@ -138,7 +138,7 @@ func (d disk) begin(place Place, opts Options) (*Tx, error) {
 		return nil, err
 	}
 	c := newChange(d, place)
-	c.Stage, c.warnings = filepath.Base(root), warnings
+	c.Stage, c.warnings = c.stageName(root), warnings
 	tx := &Tx{
 		change: c, work: c, release: release,
 		targets: map[string]target{}, expect: map[string][]byte{}, seen: map[string]sight{},
