@@ -145,7 +145,7 @@ func layOut(dir string, packages []install.Fetched, names []string) (err error) 
 			return err
 		}
 	}
-	if err := staging.OS.Rename(dir, filepath.Join(temp, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := staging.SetAside(dir, filepath.Join(temp, "old"), ""); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	err = staging.OS.RenameNew(made, dir)

@@ -3,6 +3,7 @@ package staging
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 )
@@ -58,6 +59,27 @@ func (d disk) linkUnsynced(src, dst string) error {
 		return fmt.Errorf("linking %s: %w", dst, err)
 	}
 	return nil
+}
+
+// SetAside renames a directory that is to be removed, so that nobody finds half of
+// it. One that comes from the image of a container cannot be renamed, and is
+// removed where it is; first goes the file called first, without which nobody
+// uses the rest. Nothing being there is fs.ErrNotExist.
+func SetAside(dir, to, first string) error {
+	return disk{OS}.setAside(dir, to, first)
+}
+
+func (d disk) setAside(dir, to, first string) error {
+	err := d.Rename(dir, to)
+	if !otherFilesystem(err) {
+		return err
+	}
+	if first != "" {
+		if err := d.Remove(filepath.Join(dir, first)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return d.RemoveAll(dir)
 }
 
 // RemoveAll removes a tree, also where directories in it are read-only. That

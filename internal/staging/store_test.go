@@ -184,3 +184,39 @@ func TestRenameNewRefuses(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestSetAside(t *testing.T) {
+	for name, refused := range map[string]bool{"renamed": false, "of an image": true} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			dir, to := filepath.Join(home, "entry"), filepath.Join(home, "aside")
+			put(t, filepath.Join(dir, "files", "a"), "a", 0o444)
+			put(t, filepath.Join(dir, "index"), "a", 0o444)
+			var calls []string
+			d := disk{hooked{OS, func(op, path string) error {
+				calls = append(calls, op+" "+filepath.Base(path))
+				if op == "Rename" && refused {
+					return syscall.EXDEV
+				}
+				return nil
+			}}}
+			want := []string{"Rename aside"}
+			if refused {
+				want = []string{"Rename aside", "Remove index", "RemoveAll entry"}
+			}
+			must(t, d.setAside(dir, to, "index"))
+			if diff := cmp.Diff(want, calls); diff != "" {
+				t.Error(diff)
+			}
+			if there, err := d.exists(dir); there || err != nil {
+				t.Errorf("it is there: %v, %v", there, err)
+			}
+			if there, err := d.exists(to); there == refused || err != nil {
+				t.Errorf("it is aside: %v, %v", there, err)
+			}
+			if err := SetAside(dir, to+"2", "index"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("of nothing: %v", err)
+			}
+		})
+	}
+}

@@ -121,7 +121,7 @@ func (s *Store) Prune(ctx context.Context, command string, waiting func(staging.
 		if err = ctx.Err(); err != nil {
 			break
 		}
-		if err = staging.OS.Rename(c.dir, filepath.Join(aside, strconv.Itoa(i))); err != nil {
+		if err = staging.SetAside(c.dir, filepath.Join(aside, strconv.Itoa(i)), indexName); err != nil {
 			err = fmt.Errorf("prune the package store: %w", err)
 			break
 		}

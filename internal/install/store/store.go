@@ -189,7 +189,7 @@ func (s *Store) Drop(id Integrity) (err error) {
 	if entry, ok := s.read(id); ok && entry.Check() == nil {
 		return nil
 	}
-	err = staging.OS.Rename(s.entryDir(id), filepath.Join(aside, "damaged"))
+	err = staging.SetAside(s.entryDir(id), filepath.Join(aside, "damaged"), indexName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
