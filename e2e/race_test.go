@@ -99,8 +99,12 @@ func (u user) noLitter(t testing.TB, what string) {
 	t.Helper()
 	for _, pattern := range []string{"profiles/.*", "state/*/journal*", "state/*/.dsh-tmp-*", "state/*/generations/.dsh-tmp-*"} {
 		left, err := filepath.Glob(filepath.Join(u.home, pattern))
-		if err != nil || len(left) > 0 {
-			t.Errorf("%s: left behind: %v %v", what, left, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range left {
+			inside, err := exec.Command("ls", "-laR", path).CombinedOutput()
+			t.Errorf("%s: left behind: %s %v\n%s", what, path, err, inside)
 		}
 	}
 }
