@@ -117,6 +117,14 @@ func TestReadersSeeNoHalfChange(t *testing.T) {
 			t.Errorf("after %d renames the change was reported and is not there", renames)
 		}
 		seen[added] = true
+		// A reader leaves what lies about for the next change.
+		next, err := staging.Begin(context.Background(), place, staging.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Rollback(); err != nil {
+			t.Fatal(err)
+		}
 		listing, err := filepath.Glob(filepath.Join(home, "profiles", ".*"))
 		if err != nil || len(listing) > 0 {
 			t.Errorf("after %d renames litter stays: %v %v", renames, listing, err)
