@@ -54,7 +54,7 @@ func TestEditAtEveryCall(t *testing.T) {
 				t.Parallel()
 				_, _, first, calls := sc.outcomes(t)
 				lost := 0
-				for at := first; at < calls; at++ {
+				for at := first; at < len(calls); at++ {
 					home := sc.fresh(t)
 					path := filepath.Join(home, "profiles", "web", files[at%len(files)])
 					made, n := "", 0
@@ -80,7 +80,7 @@ func TestEditAtEveryCall(t *testing.T) {
 						t.Errorf("edited at call %d, %s: the edit is nowhere, and the error is %v", at, strings.TrimPrefix(made, home), err)
 					}
 				}
-				t.Logf("%d of %d edits were lost", lost, calls-first)
+				t.Logf("%d of %d edits were lost", lost, len(calls)-first)
 			})
 		}
 	}
@@ -93,7 +93,7 @@ func TestEditsAfterDeath(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			_, _, first, calls := sc.outcomes(t)
-			for at := first; at < calls; at++ {
+			for _, at := range deadly(calls, first) {
 				home := sc.fresh(t)
 				s := &strike{mode: "dies", after: at}
 				s.try(t, sc, home)
@@ -130,7 +130,7 @@ func TestDeathInCopiedHome(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			old, new, first, calls := sc.outcomes(t)
-			for at := first; at < calls; at++ {
+			for _, at := range deadly(calls, first) {
 				s := &strike{mode: "dies", after: at}
 				home := sc.fresh(t)
 				s.try(t, sc, home)

@@ -126,11 +126,7 @@ func (d disk) moveDir(from, to Place) error {
 	if err := m.prepare(); err != nil {
 		return m.abandon(err)
 	}
-	err = m.rename()
-	if otherFilesystem(err) {
-		err = m.renameCopy()
-	}
-	if err != nil {
+	if err := m.rename(); err != nil {
 		return m.abandon(err)
 	}
 	m.from.dir, m.to.dir = m.old, m.new
@@ -256,8 +252,18 @@ func (m *moving) stageHistory() error {
 // rename is the moment at which the profile has its new name.
 func (m *moving) rename() error {
 	if err := m.RenameNew(m.old, m.new); err != nil {
-		if there, lerr := m.arrived(); lerr != nil || !there {
+		there, lerr := m.arrived()
+		if lerr != nil {
 			return errors.Join(err, lerr)
+		}
+		if !there && otherFilesystem(err) {
+			if info, lerr := m.Lstat(m.old); lerr != nil || !info.IsDir() {
+				return errors.Join(err, lerr)
+			}
+			return m.renameCopy()
+		}
+		if !there {
+			return err
 		}
 		// It did happen, as a network filesystem may say of a call sent twice.
 	}
@@ -272,9 +278,6 @@ func (m *moving) rename() error {
 // renameCopy is rename of a directory that comes from the image of a container:
 // a copy gets the new name, and the original is removed. See aside.go.
 func (m *moving) renameCopy() error {
-	if info, err := m.Lstat(m.old); err != nil || !info.IsDir() {
-		return errors.Join(fmt.Errorf("%s cannot be renamed: it is on another filesystem", m.old), err)
-	}
 	root, release, err := m.newStage(m.from.dir)
 	if err != nil {
 		return err
@@ -403,10 +406,12 @@ func (c *change) leaveCopied(is string) error {
 			return err
 		}
 	}
-	if is != c.Next {
-		return nil // it is gone
+	if is == c.Next {
+		if err := c.RemoveAll(c.dir); err != nil {
+			return err
+		}
 	}
-	return c.RemoveAll(c.dir)
+	return c.SyncDir(filepath.Dir(c.dir)) // also after a death, or it may come back
 }
 
 // leaveKept moves one of the replaced profiles to another state.
