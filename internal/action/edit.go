@@ -168,7 +168,7 @@ func (e *edit) homeFile(ctx context.Context, change func(*edit, []byte) ([]byte,
 		if err != nil || !e.report.Changed {
 			return err
 		}
-		return e.env.inHomeHistory(func() error { return writeOver(file, text, edited) })
+		return e.env.inHomeHistory(ctx, func() error { return writeOver(file, text, edited) })
 	})
 }
 

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -36,12 +37,12 @@ func homeFiles(home profile.Home) ([]staging.SavedFile, error) {
 
 // inHomeHistory runs a change of the home's files, and keeps the states before
 // and after it. The caller has the lock of these files.
-func (env Env) inHomeHistory(change func() error) error {
+func (env Env) inHomeHistory(ctx context.Context, change func() error) error {
 	history := staging.OpenHistory(env.Home.HistoryDir())
 	save := func(command string) error {
 		files, err := homeFiles(env.Home)
 		if err == nil {
-			_, _, err = history.Save(files, command, time.Now()) // the clock of the profiles' histories too
+			_, _, err = history.Save(ctx, files, command, time.Now()) // the clock of the profiles' histories too
 		}
 		return err
 	}

@@ -41,7 +41,7 @@ func RollbackHome(ctx context.Context, env Env, opts RollbackOptions) (done *Rol
 	if done.Changes.Empty() {
 		return done, nil
 	}
-	err = env.inHomeHistory(func() error { return env.writeHome(done.Changes, p.now, target) })
+	err = env.inHomeHistory(ctx, func() error { return env.writeHome(done.Changes, p.now, target) })
 	if err != nil {
 		return nil, env.unwritable(err)
 	}

@@ -95,7 +95,7 @@ func TestRollbackHome(t *testing.T) {
 		if i == 0 {
 			continue // it is found
 		}
-		if err := env.inHomeHistory(func() error { h.lay(state); return nil }); err != nil {
+		if err := env.inHomeHistory(t.Context(), func() error { h.lay(state); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestRollbackHomeOfPermissions(t *testing.T) {
 	env, _ := world(t)
 	h := homeWorld{t, env}
 	state := map[string]homeFile{".env": {"A=1\n", 0o644}}
-	if err := env.inHomeHistory(func() error { h.lay(state); return nil }); err != nil {
+	if err := env.inHomeHistory(t.Context(), func() error { h.lay(state); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	h.lay(map[string]homeFile{".env": {"A=1\n", 0o600}})

@@ -51,7 +51,7 @@ func InstallSchema(ctx context.Context, env Env, opts EditOptions) (*InstalledSc
 			if _, err := staging.WriteFileIfChanged(s.Schema, schema, 0o644); err != nil {
 				return err
 			}
-			return env.inHomeHistory(func() error { return writeOver(s.File, text, edited) })
+			return env.inHomeHistory(ctx, func() error { return writeOver(s.File, text, edited) })
 		})
 	} else {
 		err = e.inProfile(ctx, func(tx *staging.Tx, p *profile.Profile) error {

@@ -187,9 +187,9 @@ func (h History) setPin(id int, pinned bool) error {
 // Save adds a generation unless it would equal the newest, whose id it gives
 // then. Command is what made the state, or "". Generations that are too old are
 // removed. For a profile this is done by its transactions.
-func (h History) Save(files []SavedFile, command string, now time.Time) (id int, saved bool, err error) {
+func (h History) Save(ctx context.Context, files []SavedFile, command string, now time.Time) (id int, saved bool, err error) {
 	// The lock of the history is held for some renames only.
-	lock, err := h.disk.acquire(context.Background(), filepath.Join(h.dir, "lock"), command, nil)
+	lock, err := h.disk.acquire(ctx, filepath.Join(h.dir, "lock"), command, nil)
 	if err != nil {
 		return 0, false, fmt.Errorf("saving a generation: %w", err)
 	}
@@ -223,7 +223,8 @@ func (h History) save(files []SavedFile, command string, now time.Time) (id int,
 	if err != nil || !created {
 		return 0, false, errors.Join(err, fmt.Errorf("generation %d was saved by somebody else", id))
 	}
-	return id, true, errors.Join(h.age(append(ids, id), now)...)
+	_ = h.age(append(ids, id), now) // what could not be removed is by the next Save
+	return id, true, nil
 }
 
 // sweep removes what a process that died in Save left. What cannot be removed

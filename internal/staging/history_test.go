@@ -231,7 +231,7 @@ func TestHistory(t *testing.T) {
 		saved bool
 	}{{one, 1, true}, {one, 1, false}, {two, 2, true}, {two, 2, false}, {one, 3, true}}
 	for i, step := range steps {
-		id, saved, err := h.Save(step.files, "dsh "+strconv.Itoa(i), noon.Add(time.Duration(i)))
+		id, saved, err := h.Save(t.Context(), step.files, "dsh "+strconv.Itoa(i), noon.Add(time.Duration(i)))
 		if err != nil || id != step.id || saved != step.saved {
 			t.Errorf("step %d: %d, %t, %v", i, id, saved, err)
 		}
@@ -273,7 +273,7 @@ func TestHistoryAges(t *testing.T) {
 	save := func(n int, now time.Time) {
 		t.Helper()
 		for range n {
-			_, saved, err := h.Save([]SavedFile{saved("a", strconv.Itoa(must1(h.ids())))}, "", now)
+			_, saved, err := h.Save(t.Context(), []SavedFile{saved("a", strconv.Itoa(must1(h.ids())))}, "", now)
 			if err != nil || !saved {
 				t.Fatal(err)
 			}
@@ -313,7 +313,7 @@ func TestHistoryWrongClock(t *testing.T) {
 	wrong := noon.Add(50 * 365 * 24 * time.Hour)
 	times = append(times, wrong, wrong, noon.Add(time.Hour), noon.Add(-time.Hour), noon.Add(2*time.Hour))
 	for i, now := range times {
-		_, _, err := h.Save([]SavedFile{saved("a", strconv.Itoa(i))}, "", now)
+		_, _, err := h.Save(t.Context(), []SavedFile{saved("a", strconv.Itoa(i))}, "", now)
 		must(t, err)
 	}
 	if ids, err := h.ids(); err != nil || len(ids) != len(times) {
@@ -332,7 +332,7 @@ func TestHistoryDamaged(t *testing.T) {
 	dir := t.TempDir()
 	h := OpenHistory(dir)
 	for i := range 4 {
-		_, _, err := h.Save([]SavedFile{saved("a", strconv.Itoa(i))}, "", noon)
+		_, _, err := h.Save(t.Context(), []SavedFile{saved("a", strconv.Itoa(i))}, "", noon)
 		must(t, err)
 	}
 	whole, err := os.ReadFile(dir + "/2.tar.gz")
@@ -353,7 +353,7 @@ func TestHistoryDamaged(t *testing.T) {
 	if newest, err := h.Newest(); newest == nil || newest.ID != 3 || err == nil || !strings.Contains(err.Error(), "4.tar.gz is damaged") {
 		t.Error(newest, err)
 	}
-	id, saved, err := h.Save([]SavedFile{saved("a", "3")}, "", noon)
+	id, saved, err := h.Save(t.Context(), []SavedFile{saved("a", "3")}, "", noon)
 	if id != 5 || !saved || err != nil {
 		t.Error(id, saved, err)
 	}

@@ -86,10 +86,11 @@ type change struct {
 	state   string
 	derived []string
 	journal
-	began    bool     // something of the profile was renamed, perhaps back
-	copies   bool     // something may have been moved aside by a copy
-	foreign  bool     // the journal was written when all this was somewhere else
-	warnings []string // clean-up that did not work out
+	began    bool              // something of the profile was renamed, perhaps back
+	copies   bool              // something may have been moved aside by a copy
+	foreign  bool              // the journal was written when all this was somewhere else
+	edits    map[string]string // by path, the marks of edits that were saved
+	warnings []string          // clean-up that did not work out
 }
 
 // newChange is a change that is to be prepared.

@@ -171,24 +171,11 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	if err != nil {
 		return fail(err)
 	}
-	o := op{Path: "."}
-	if build != nil {
-		o.Staged = "new"
-	}
-	switch {
-	case old == "":
-	case drop:
-		o.Backup = filepath.Join("old", "0") // goes with the staging directory
-	default:
-		o.Backup = filepath.Join("..", beside(place.Dir, backupMark))
-	}
 	c := newChange(d, place)
-	c.Stage, c.Ops, c.Removes = c.stageName(root), []op{o}, build == nil
+	c.Stage, c.Removes = c.stageName(root), build == nil
+	c.Ops = []op{wholeOp(place, build == nil, old != "", drop)}
 	if build != nil {
-		err = build(c.staged(o))
-		if err == nil && old != "" {
-			err = d.likeMode(place.Dir, c.staged(o))
-		}
+		err = c.build(build, old != "")
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -196,23 +183,56 @@ func (d disk) replaceDir(ctx context.Context, place Place, build func(stage stri
 	if err == nil {
 		_, err = c.replace(old, opts.Command, doing)
 	}
-	// What follows is clean-up, of a change made or given up.
-	tidy := release()
-	if open, lerr := d.exists(c.journalPath()); lerr != nil || open {
-		tidy = errors.Join(tidy, lerr)
+	r.Kept = c.tidyWhole(place, release)
+	r.Warnings = append(r.Warnings, c.warnings...)
+	return r, err
+}
+
+// wholeOp is the op of a profile that is replaced or removed. What is to be
+// dropped goes with the staging directory.
+func wholeOp(place Place, removes, there, drop bool) op {
+	o := op{Path: "."}
+	if !removes {
+		o.Staged = "new"
+	}
+	switch {
+	case !there:
+	case drop:
+		o.Backup = filepath.Join("old", "0")
+	default:
+		o.Backup = filepath.Join("..", beside(place.Dir, backupMark))
+	}
+	return o
+}
+
+// build fills the staged directory, and gives it the permissions of the one that is
+// there.
+func (c *change) build(fill func(stage string) error, there bool) error {
+	staged := c.staged(c.Ops[0])
+	if err := fill(staged); err != nil || !there {
+		return err
+	}
+	return c.likeMode(c.dir, staged)
+}
+
+// tidyWhole removes what is left of a change that was made or given up, and says
+// where the previous directory is kept.
+func (c *change) tidyWhole(place Place, release func() error) (kept string) {
+	err := release()
+	if open, lerr := c.exists(c.journalPath()); lerr != nil || open {
+		err = errors.Join(err, lerr)
 	} else {
-		tidy = errors.Join(tidy, d.removeStage(root))
-		if o.Backup != "" && !drop {
+		err = errors.Join(err, c.removeStage(c.stage()))
+		if o := c.Ops[0]; filepath.Dir(o.Backup) == ".." {
 			var more []string
-			r.Kept, more = d.keepIfThere(place, c.backup(o))
+			kept, more = c.keepIfThere(place, c.backup(o))
 			c.warnings = append(c.warnings, more...)
 		}
 	}
-	if tidy != nil {
-		c.warnings = append(c.warnings, fmt.Sprintf("tidying up: %v", tidy))
+	if err != nil {
+		c.warnings = append(c.warnings, fmt.Sprintf("tidying up: %v", err))
 	}
-	r.Warnings = append(r.Warnings, c.warnings...)
-	return r, err
+	return kept
 }
 
 // replace commits a change whose one op is the profile itself. Old is the
@@ -399,10 +419,7 @@ func (c *change) swapAside(old string) error {
 
 // restore brings back the previous directory after a failed swap.
 func (c *change) restore(old string) error {
-	err := c.saveEdits()
-	if err == nil {
-		err = c.unpublish()
-	}
+	err := c.unpublish()
 	if err == nil {
 		err = c.undoOp(c.Ops[0])
 	}

@@ -220,7 +220,7 @@ func saveState(t testing.TB, home, command string) {
 	t.Helper()
 	g, err := Snapshot(placeIn(home))
 	must(t, err)
-	_, _, err = placeIn(home).History().Save(g.Files, command, noon)
+	_, _, err = placeIn(home).History().Save(t.Context(), g.Files, command, noon)
 	must(t, err)
 	// The next change is the one that is looked at.
 	must(t, os.Remove(filepath.Join(placeIn(home).State, "generations", "lock")))
@@ -294,7 +294,7 @@ func movable(t testing.TB, home string) {
 	put(t, filepath.Join(place.State, "generations", "1.pin"), "", 0o600)
 	put(t, filepath.Join(place.State, replacedMark+"2", "package.json"), "replaced", 0o644)
 	put(t, filepath.Join(movedIn(home).State, replacedMark+"1", "package.json"), "of another", 0o644)
-	_, _, err := movedIn(home).History().Save([]SavedFile{saved("package.json", "of another")}, "dsh another", noon)
+	_, _, err := movedIn(home).History().Save(t.Context(), []SavedFile{saved("package.json", "of another")}, "dsh another", noon)
 	must(t, err, os.Remove(filepath.Join(movedIn(home).State, "generations", "lock")))
 }
 

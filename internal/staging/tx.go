@@ -511,27 +511,11 @@ func (c *change) missingParents(rel string) ([]string, error) {
 // both are the same already.
 func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 	o = op{Path: rel, Staged: t.staged, Emptied: t.emptied, rel: rel}
-	path := filepath.Join(c.dir, rel)
-	var old fs.FileInfo
-	if t.follow {
-		var end string
-		if end, old, err = c.resolve(path); err != nil {
-			return o, false, err
-		}
-		if end != path {
-			path, o.Path = end, end
-			if inside, err := filepath.Rel(c.dir, end); err == nil && filepath.IsLocal(inside) {
-				o.rel = inside
-			}
-		}
-		if old != nil && !old.Mode().IsRegular() {
-			return o, false, errors.New("it is not a regular file")
-		}
-	} else if old, err = c.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		old = nil
-	} else if err != nil {
+	old, err := c.planTarget(&o, t.follow)
+	if err != nil {
 		return o, false, err
 	}
+	path := c.path(o)
 	if t.staged == "" {
 		if old == nil {
 			return o, true, nil
@@ -562,14 +546,38 @@ func (c *change) planOp(rel string, t target) (o op, skip bool, err error) {
 		return o, false, err
 	}
 	same := old != nil && is == o.Was
-	switch {
-	case old == nil:
-	case !same && staged.Mode().Perm() != old.Mode().Perm():
+	if old != nil && !same && staged.Mode().Perm() != old.Mode().Perm() {
 		if err = c.Chmod(c.staged(o), old.Mode().Perm()); err == nil {
 			err = c.syncFile(c.staged(o))
 		}
 	}
 	return o, same, err
+}
+
+// planTarget is what stands where o goes, nil if nothing does. Where links are
+// followed, that is at their end, which becomes the path of o.
+func (c *change) planTarget(o *op, follow bool) (old fs.FileInfo, err error) {
+	path := c.path(*o)
+	if !follow {
+		if old, err = c.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return old, err
+	}
+	end, old, err := c.resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	if end != path {
+		o.Path = end
+		if inside, err := filepath.Rel(c.dir, end); err == nil && filepath.IsLocal(inside) {
+			o.rel = inside
+		}
+	}
+	if old != nil && !old.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	return old, nil
 }
 
 // planWhole plans what is not a file in the place of a file.

@@ -10,8 +10,10 @@ import (
 // undo takes back what has been done, in the opposite order. At each point
 // between, forward still works too.
 func (c *change) undo() error {
-	if err := c.saveEdits(); err != nil {
-		return err
+	for _, o := range c.Ops { // while as much as can be is as it was edited
+		if err := c.saveEdit(o); err != nil {
+			return err
+		}
 	}
 	if err := c.unpublish(); err != nil {
 		return err
@@ -47,6 +49,9 @@ func (c *change) undoOp(o op) error {
 			return err
 		}
 		if !waiting { // what is there is ours
+			if err := c.saveEdit(o); err != nil {
+				return err
+			}
 			if err := c.Rename(c.path(o), c.staged(o)); err != nil {
 				return err
 			}
@@ -89,6 +94,9 @@ func (c *change) undoDir(o op) error {
 		return err
 	}
 	if there {
+		if err := c.saveEdit(o); err != nil {
+			return err
+		}
 		back, err := c.exchangeBack(o)
 		if err != nil || back {
 			return err
@@ -132,28 +140,27 @@ func (c *change) exchangeBack(o op) (bool, error) {
 	return err == nil, err
 }
 
-// saveEdits saves the profile as it stands before a change is taken back, if
-// somebody has edited what the change had put in place: that goes with it.
-func (c *change) saveEdits() error {
-	for _, o := range c.Ops {
-		if o.Is == "" {
-			continue
-		}
-		done, err := c.done(o)
-		if err != nil {
-			return err
-		}
-		if !done {
-			continue
-		}
-		is, err := c.mark(c.path(o), false)
-		if err != nil {
-			return err
-		}
-		if is != o.Is && is != markNone {
-			return c.saveEdited(c.path(o))
-		}
+// saveEdit saves the profile as it stands, if somebody has edited what the change
+// has put at the path of o: that goes when it is taken back.
+func (c *change) saveEdit(o op) error {
+	if o.Is == "" {
+		return nil
 	}
+	done, err := c.done(o)
+	if err != nil || !done {
+		return err
+	}
+	is, err := c.mark(c.path(o), false)
+	if err != nil || is == o.Is || is == markNone || is == c.edits[o.Path] {
+		return err
+	}
+	if err := c.saveEdited(c.path(o)); err != nil {
+		return err
+	}
+	if c.edits == nil {
+		c.edits = map[string]string{}
+	}
+	c.edits[o.Path] = is
 	return nil
 }
 
