@@ -59,7 +59,7 @@ func (s *stage) read(ctx context.Context, a *actor) {
 	switch {
 	case err != nil:
 		s.faultf("%s: reading: %v", a.name, err)
-	case !slices.Contains(seen, got):
+	case !s.allows(seen, got):
 		s.faultf("%s reads %v, and it could only be one of %v", a.name, got, seen)
 	case version == s.version && !slices.ContainsFunc(s.actors, func(a *actor) bool { return a.changing }):
 		s.set(got) // nobody may see another one from here on
@@ -102,14 +102,14 @@ func (s *stage) change(ctx context.Context, a *actor, d deed) {
 	seen := a.seen
 	a.seen = nil
 	if tx.Creating() {
-		if old != made || !slices.Contains(seen, absent) {
+		if old != made || !s.allows(seen, absent) {
 			s.faultf("%s makes %v where there could be one of %v, and reads %v", a.name, made, seen, old)
 		}
 		if version == s.version {
 			s.set(absent)
 		}
 	} else {
-		if !slices.Contains(seen, old) {
+		if !s.allows(seen, old) {
 			s.faultf("%s finds %v when it begins, and it could only be one of %v", a.name, old, seen)
 		}
 		if version == s.version {
@@ -119,13 +119,16 @@ func (s *stage) change(ctx context.Context, a *actor, d deed) {
 
 	next := old
 	fill := func() error {
-		errs := []error{tx.Expect("cordis.patch.yml", []byte(old[patchFile]))}
+		var errs []error
+		for i, file := range playFiles[:smallFiles] {
+			errs = append(errs, tx.Expect(file, []byte(old[i])))
+		}
 		if d == deedBack {
 			list, err := historyOf(disk{fsys}, simPlace().State).List()
 			if err != nil || len(list) < 2 {
 				return errors.Join(err, tx.Rollback())
 			}
-			for i, file := range playFiles[:3] {
+			for i, file := range playFiles[:smallFiles] {
 				data, _ := list[1].File(file)
 				next[i] = string(data)
 			}
@@ -163,7 +166,7 @@ func (s *stage) change(ctx context.Context, a *actor, d deed) {
 		a.changing = false
 		changed, isChanged := errors.AsType[*ChangedError](err)
 		switch {
-		case err == nil && !tx.Creating() && !slices.ContainsFunc(before, func(p profileState) bool { return p[patchFile] == old[patchFile] }):
+		case err == nil && !s.bold && !tx.Creating() && !slices.ContainsFunc(before, func(p profileState) bool { return p[patchFile] == old[patchFile] }):
 			s.faultf("%s writes over what the user wrote since it began, one of %v", a.name, before)
 		case err == nil:
 			s.set(next)
@@ -263,7 +266,12 @@ func drawPlay(t *rapid.T) play {
 	for range rapid.IntRange(0, 80).Draw(t, "turns") {
 		p.turns = append(p.turns, turn{rapid.IntRange(0, len(p.parts)-1).Draw(t, "who"), rapid.IntRange(1, 60).Draw(t, "calls")})
 	}
-	p.edits = rapid.SliceOfN(rapid.IntRange(0, 100), 0, 6).Draw(t, "edits")
+	p.bold = rapid.Bool().Draw(t, "bold")
+	for range rapid.IntRange(0, 6).Draw(t, "edits") {
+		p.edits = append(p.edits, userEdit{
+			turn: rapid.IntRange(0, 100).Draw(t, "turn"), file: rapid.IntRange(0, smallFiles-1).Draw(t, "file"), inPlace: rapid.Bool().Draw(t, "in place"),
+		})
+	}
 	return p
 }
 
