@@ -411,7 +411,7 @@ func (sc scenario) dieInRecovery(t *testing.T) {
 	old, new, first, calls := sc.outcomes(t)
 	step := 5 // no period of what a change does
 	if first > 0 {
-		step = 13 // a profile in an image, where each has more calls
+		step = 23 // a profile in an image, where each has more calls
 	}
 	if *everyPair {
 		step = 1
@@ -546,7 +546,7 @@ func (sc scenario) failAtEveryCall(t *testing.T) {
 
 // lastingStep is how many calls lie between two from which on all fail: one that
 // fails alone is tested at every call.
-const lastingStep = 2
+const lastingStep = 3
 
 // Every call fails from one on, as on a disk that dies; then it is repaired.
 func TestLastingFailure(t *testing.T) {

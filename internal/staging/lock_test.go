@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 // place for that: they sync thousands of small files, and a disk makes a minute
 // out of seconds.
 func inMemory(run func() int) int {
+	debug.SetGCPercent(800) // each makes much that is soon of no use
 	const memory = "/dev/shm"
 	if os.Getenv("TMPDIR") == "" {
 		if dir, err := os.MkdirTemp(memory, "dsh-staging-"); err == nil {
