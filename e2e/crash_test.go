@@ -148,3 +148,78 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		t.Error("nothing was tried")
 	}
 }
+
+// TestKilledWhileRenamed kills dsh profile rename at random moments. The profile
+// has one of its names then, and all that is in it works, also what is linked from
+// inside it.
+func TestKilledWhileRenamed(t *testing.T) {
+	seed := number(t, "DSH_CRASH_SEED", time.Now().Nanosecond())
+	t.Logf("DSH_CRASH_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	u := newUser(t, filepath.Join(sourceDir(), "testdata", "registry"))
+	u.must(t, "plugin", "--profile", "one", "add", "@acme/hello@1.0.0")
+	inside := filepath.Join(u.home, "profiles", "one", "mine")
+	for file, text := range map[string]string{
+		"package.json": `{"name": "mine", "version": "1.0.0", "dsh": {"bundle": {"patch": "rows.yml"}}}`,
+		"rows.yml":     "- insert: [{id: of-mine, name: mine}]\n",
+	} {
+		if err := os.MkdirAll(inside, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(inside, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.must(t, "plugin", "--profile", "one", "add", inside)
+	want, _ := u.must(t, "one", "--dump-config")
+
+	from, to := "one", "two"
+	outcomes := map[string]int{}
+	for range number(t, "DSH_CRASH_ROUNDS", 15) {
+		double := u.copied(t)
+		began := time.Now()
+		double.must(t, "profile", "rename", from, to)
+		takes := time.Since(began)
+
+		cmd := u.dsh("profile", "rename", from, to)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(float64(takes) * r.Float64()))
+		if err := cmd.Process.Kill(); err != nil {
+			t.Log(err) // it has ended
+		}
+		outcome := "not killed in time"
+		if cmd.Wait() != nil {
+			outcome = "killed"
+		}
+
+		var names []string
+		for _, name := range []string{from, to} {
+			if _, err := os.Lstat(filepath.Join(u.home, "profiles", name)); err == nil {
+				names = append(names, name)
+			}
+		}
+		if len(names) != 1 {
+			t.Fatalf("after rename %s %s, %s, there are profiles %v", from, to, outcome, names)
+		}
+		name := names[0]
+		if got, warnings := u.must(t, name, "--dump-config"); got != want || warnings != "" {
+			t.Errorf("after rename %s %s, %s: %s\n%s", from, to, outcome, cmp.Diff(want, got), warnings)
+		}
+		u.must(t, "plugin", "--profile", name, "install", "--frozen-lockfile", "--offline")
+		u.must(t, "profile", "history", name)
+		outcomes[outcome+" as "+map[bool]string{true: "old", false: "new"}[name == from]]++
+		if name == to {
+			from, to = to, from
+		}
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("%v", outcomes)
+	// What lies in the state of a name is for the next command on that name.
+	u.must(t, "profile", "rename", from, to)
+	u.must(t, "profile", "rename", to, from)
+	u.noLitter(t, "rename")
+}
