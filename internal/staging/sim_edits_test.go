@@ -3,6 +3,7 @@ package staging
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ func (d *simDisk) somewhere(t testing.TB, file, content string) bool {
 	t.Helper()
 	if now, _ := d.open(inProfile(file)); now == content {
 		return true
+	}
+	if now, _ := d.open(filepath.Join(linkedDir, file)); now == content {
+		return true // of a profile that was a link
 	}
 	for path, is := range d.tree(simRoot) {
 		if strings.HasPrefix(path, "state/web/"+replacedMark) && strings.HasSuffix(path, filepath.ToSlash(file)) && strings.HasSuffix(is, " "+content) {
@@ -54,9 +58,15 @@ func (sc simScenario) editWhileChanging(t *testing.T) {
 			d := start.death()
 			d.noExchange = at/len(editable)%2 == 0
 			content := fmt.Sprintf("edited %d", at)
+			real, err := d.RealPath(inProfile(file))
+			if errors.Is(err, fs.ErrNotExist) {
+				real = inProfile(file) // the change makes it
+			} else if err != nil {
+				t.Fatal(err)
+			}
 			calls, edited, where := 0, false, ""
 			fsys := hooked{d, func(op, path string) error {
-				if calls++; calls != at+1 || op == "Close" && path == inProfile(file) || op == "Rename" && (path == inProfile(file) || filepath.Base(filepath.Dir(path)) == "files") {
+				if calls++; calls != at+1 || op == "Close" && path == real || op == "Rename" && (path == real || filepath.Base(filepath.Dir(path)) == "files") {
 					return nil // what is written between a look and a rename nobody can save
 				}
 				if _, there := d.open(inProfile(file)); !there {
@@ -69,7 +79,7 @@ func (sc simScenario) editWhileChanging(t *testing.T) {
 				edited, where = true, fmt.Sprintf("%s is edited before call %d, %s %s", file, at, op, filepath.Base(path))
 				return nil
 			}}
-			err := sc.run(t, fsys, d)
+			err = sc.run(t, fsys, d)
 			if calls <= at {
 				break
 			}

@@ -856,7 +856,8 @@ func (d *simDisk) symlink(t testing.TB, target, path string) {
 	}
 }
 
-// tree is everything below dir, as the function tree says it of a real disk.
+// tree is everything below dir, as the function tree says it of a real disk, with
+// the permissions of directories that have others than most.
 func (d *simDisk) tree(dir string) map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -872,6 +873,9 @@ func (d *simDisk) tree(dir string) map[string]string {
 			switch {
 			case e.node.mode.IsDir():
 				got[path+"/"] = ""
+				if e.node.mode.Perm() != 0o755 {
+					got[path+"/"] = e.node.mode.String()
+				}
 				add(e.node, path+"/")
 			case e.node.mode&fs.ModeSymlink != 0:
 				got[path] = "-> " + filepath.ToSlash(string(e.node.data))

@@ -47,6 +47,9 @@ func simProfile(t testing.TB, d *simDisk) {
 	d.put(t, inProfile("cordis.patch.yml"), "[]\n", 0o644)
 	d.put(t, inProfile("cordis.yml"), "[]\n", 0o644)
 	d.put(t, inProfile("notes/own.txt"), "mine", 0o640)
+	if err := d.Chmod(inProfile("notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	d.put(t, inProfile("node_modules/a/package.json"), "a1", 0o644)
 	d.put(t, inProfile("node_modules/b/package.json"), "b1", 0o644)
 	d.symlink(t, "only", inProfile("node_modules/@s/only"))
@@ -149,6 +152,19 @@ func simRemove(t testing.TB, d *simDisk) {
 	}
 }
 
+// linkedDir is where a profile is that is a link.
+var linkedDir = filepath.Join(simRoot, "dotfiles", "web")
+
+// linkedProfile is a profile with a history that is a link.
+func linkedProfile(t testing.TB, d *simDisk) {
+	withHistory(t, d)
+	d.mkdirs(t, filepath.Dir(linkedDir))
+	if err := d.Rename(simPlace().Dir, linkedDir); err != nil {
+		t.Fatal(err)
+	}
+	d.symlink(t, filepath.Join("..", "dotfiles", "web"), simPlace().Dir)
+}
+
 func noProfile(testing.TB, *simDisk) {}
 
 var simScenarios = []simScenario{
@@ -213,6 +229,10 @@ var simScenarios = []simScenario{
 	}, simRestore(0)},
 	{"remove the profile", true, simProfile, simRemoveIn},
 	{"remove the profile, after others", false, withHistory, simRemoveIn},
+	{"change a profile that is a link", false, linkedProfile, simTx(simMixed)},
+	{"replace a profile that is a link", false, linkedProfile, simReplace},
+	{"remove a profile that is a link", false, linkedProfile, simRemoveIn},
+	{"move a profile that is a link", false, linkedProfile, simMove},
 	{"move the profile", true, func(t testing.TB, d *simDisk) {
 		withHistory(t, d)
 		if err := simReplace(t, d, d); err != nil {
@@ -281,11 +301,11 @@ func simStateOf(d *simDisk) simState {
 		}
 		switch {
 		case len(parts) == 1, parts[0] == "state" && len(parts) == 2, slices.Contains([]string{"lock", "identity", "commits", "checked"}, own):
-		case parts[0] == "profiles" && len(parts) > 2 && slices.Contains(simPlace().Derived, parts[2]):
+		case parts[0] != "state" && len(parts) > 2 && slices.Contains(simPlace().Derived, parts[2]):
 			s.derived[path] = content
 		case strings.HasPrefix(own, replacedMark) && len(parts) > 3 && slices.Contains(simPlace().Derived, parts[3]):
 			// It is made again where it is needed.
-		case parts[0] == "profiles" && len(parts) > 1 && strings.Contains(parts[1], stagingMark) && parts[1][0] == '.' && all["profiles/"+parts[1]+"/lock"] == "":
+		case strings.Contains(parts[1], stagingMark) && parts[1][0] == '.' && all[parts[0]+"/"+parts[1]+"/lock"] == "":
 			// Of a staging directory whose lock was lost nobody knows whose it is.
 		default:
 			s.durable[path] = content
