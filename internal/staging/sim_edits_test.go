@@ -112,7 +112,7 @@ func (d *simDisk) moved(file, content string) bool {
 
 // The process dies before each call, and then the user edits two files. Whoever
 // comes next loses neither.
-func TestTwoEditsAfterEveryDeath(t *testing.T) {
+func TestEditsInTwoFilesAfterDeath(t *testing.T) {
 	for _, sc := range simScenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			synctest.Test(t, sc.editAfterDeath)
