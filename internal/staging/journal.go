@@ -29,6 +29,7 @@ type journal struct {
 	Ops      []op     `json:"ops"`
 	Saves    []save   `json:"saves,omitempty"` // generations that the change adds
 	Move     *move    `json:"move,omitempty"`  // the profile gets another name, and there is no op
+	Link     string   `json:"link,omitempty"`  // the profile is this link, which goes, and there is no op
 }
 
 // save is a generation. It waits in the state directory, by a temporary name,

@@ -94,6 +94,12 @@ func (c *change) resume() error {
 		}
 		return nil
 	}
+	if c.Link != "" {
+		if err := c.resumeLink(); err != nil {
+			return fmt.Errorf("finishing the removal of the link %s: %w", c.Link, err)
+		}
+		return nil
+	}
 	ours, err := c.applies()
 	if err != nil {
 		return fmt.Errorf("finishing an earlier change of %s: %w", c.dir, err)

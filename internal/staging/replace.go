@@ -116,23 +116,44 @@ func (d disk) removeLink(link string, place Place) (r Replacement, err error) {
 		return fail(err)
 	}
 	c := newChange(d, place)
+	if c.Link, err = filepath.Abs(link); err != nil {
+		return fail(err)
+	}
 	if _, err := c.stageSaves(found, nil, "", time.Now()); err != nil {
 		return fail(errors.Join(err, c.dropSaves()))
 	}
-	if err := c.publish(); err != nil {
-		return fail(errors.Join(err, c.dropSaves()))
+	err = c.write(true)
+	if err == nil {
+		err = d.Remove(link)
 	}
-	if err := d.Remove(link); err != nil {
-		return fail(err)
+	if err != nil {
+		return fail(c.abandon(err))
 	}
-	// It is gone, and what fails now is only told.
-	for _, err := range []error{d.SyncDir(filepath.Dir(link)), c.count()} {
-		if err != nil {
-			c.warnings = append(c.warnings, err.Error())
-		}
+	// It is gone, and what fails now is for the next command.
+	if err := c.resumeLink(); err != nil {
+		c.warnings = append(c.warnings, fmt.Sprintf("cleaning up after the change: %v", err))
 	}
 	r.Kept, r.Warnings = place.Dir, append(r.Warnings, c.warnings...)
 	return r, nil
+}
+
+// resumeLink finishes the removal of a link, or forgets it where the link is
+// there.
+func (c *change) resumeLink() error {
+	there, err := c.exists(c.Link)
+	if err != nil {
+		return err
+	}
+	if !there {
+		c.began = true
+		if err := c.syncAll(map[string]bool{filepath.Dir(c.Link): true}); err != nil {
+			return err
+		}
+		if err := c.publish(); err != nil {
+			return err
+		}
+	}
+	return c.finish()
 }
 
 // replaceDir replaces the profile by what build makes, or removes it where build

@@ -200,7 +200,6 @@ var scenarios = []scenario{
 		fullProfile(t, home)
 		moveAndLink(t, home+"/profiles/web", home+"/dotfiles/web")
 		put(t, home+"/dotfiles/web/.git/HEAD", "main", 0o644)
-		saveState(t, home, "dsh before")
 	}, removeProfile},
 	{"move the profile", true, movable, moveProfile},
 	{"move a profile that is a link", false, func(t testing.TB, home string) {
