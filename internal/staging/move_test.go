@@ -186,3 +186,16 @@ func TestMoveDirCase(t *testing.T) {
 		t.Errorf("to itself: %v", err)
 	}
 }
+
+// Where there is nothing to move, no state is made for the new name.
+func TestMoveDirLeavesNoState(t *testing.T) {
+	home := newHome(t)
+	place, moved := placeIn(home), movedIn(home)
+	must(t, os.RemoveAll(place.Dir))
+	if err := MoveDir(t.Context(), place, moved, Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Lstat(moved.State); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the state of the new name: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package staging
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -472,5 +473,34 @@ func TestReplaceDirRefuses(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"profiles/web": "-rw-r--r-- a file"}, content(t, home)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What only the permissions of the directory protect stays protected.
+func TestReplaceDirKeepsPermissions(t *testing.T) {
+	home := newHome(t)
+	must(t, os.Chmod(placeIn(home).Dir, 0o700))
+	_, err := replaceWith(t, home, nil, "ours")
+	must(t, err)
+	if got := mode(t, placeIn(home).Dir); got != "drwx------" {
+		t.Errorf("the new directory is %s", got)
+	}
+}
+
+// Who waits for somebody else that removes the profile finds nothing to remove.
+func TestRemoveDirOfWhatIsGone(t *testing.T) {
+	home := newHome(t)
+	place := placeIn(home)
+	first := begin(t, home, nil)
+	gone := make(chan error)
+	waits := make(chan struct{})
+	go func() {
+		_, err := RemoveDir(t.Context(), place, Options{Waiting: func(Holder) { close(waits) }})
+		gone <- err
+	}()
+	<-waits
+	must(t, os.RemoveAll(place.Dir), first.Rollback())
+	if err := <-gone; !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
 	}
 }
