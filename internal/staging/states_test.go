@@ -45,7 +45,7 @@ func (s *stage) inside(a *actor, do func()) {
 func (s *stage) read(ctx context.Context, a *actor) {
 	a.seen = []profileState{}
 	s.show()
-	version := s.version
+	version, quiet := s.version, !s.changing()
 	var got profileState
 	var err error
 	s.inside(a, func() {
@@ -61,9 +61,16 @@ func (s *stage) read(ctx context.Context, a *actor) {
 		s.faultf("%s: reading: %v", a.name, err)
 	case !s.allows(seen, got):
 		s.faultf("%s reads %v, and it could only be one of %v", a.name, got, seen)
-	case version == s.version && !slices.ContainsFunc(s.actors, func(a *actor) bool { return a.changing }):
-		s.set(got) // nobody may see another one from here on
+	case quiet && version == s.version:
+		// Nobody has begun to change it since, so nobody may see another one from
+		// here on.
+		s.set(got)
 	}
+}
+
+// changing says whether some actor is changing the profile.
+func (s *stage) changing() bool {
+	return slices.ContainsFunc(s.actors, func(a *actor) bool { return a.changing })
 }
 
 // change is a transaction.
