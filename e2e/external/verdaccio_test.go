@@ -320,9 +320,10 @@ func testVerbs(t *testing.T, s server) {
 	if diff := cmp.Diff(all[:1], m.installed(t, "p")); diff != "" {
 		t.Errorf("packages after the removal (-want +got)\n%s", diff)
 	}
-	absent := m.tryDsh(t, "plugin", "--profile", "p", "remove", "nothing")
+	wantWords(t, plugin("remove", "nothing"), "nothing")
+	absent := m.tryDsh(t, "plugin", "--profile", "p", "remove", "--strict", "nothing")
 	if absent.code == 0 {
-		t.Errorf("removing what is not there succeeds\n%s", absent)
+		t.Errorf("removing what is not there succeeds with --strict\n%s", absent)
 	}
 	wantWords(t, absent, "nothing")
 
