@@ -33,6 +33,10 @@ type Manifest struct {
 	// Layer reports that it declares a layer, well or badly: a bad declaration
 	// counts as well, so that adding the package can say what is wrong.
 	Layer bool
+
+	// Scripts are those of its scripts that an installation may run, in the
+	// order in which they run: preinstall, install, postinstall, prepare.
+	Scripts []string
 }
 
 // ErrNoObject says that a document is JSON, and no object.
@@ -75,7 +79,21 @@ func ParseNamed(name string, text []byte) (*Manifest, error) {
 		bundled = doc["bundledDependencies"]
 	}
 	m.BundleDependencies = bundledNames(bundled, m.Dependencies)
+	m.Scripts = scripts(members(doc["scripts"]))
 	return m, nil
+}
+
+var installScripts = []string{"preinstall", "install", "postinstall", "prepare"}
+
+// scripts are those of the scripts that an installation may run.
+func scripts(all object) []string {
+	var out []string
+	for _, name := range installScripts {
+		if stringOf(all[name]) != "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // object is a JSON object's members, each still text.

@@ -22,7 +22,22 @@ type Options struct {
 	MaxTarball int64  // bytes of one archive, packed; 0 is 1 GiB
 	// Transport replaces the network, below credentials and time-outs.
 	Transport http.RoundTripper
+	CacheDir  string // where documents are kept; "" keeps none on disk
+	Mode      CacheMode
+	ReadOnly  bool // use what is kept and write nothing
 }
+
+// CacheMode says when a document that is kept on disk is used.
+type CacheMode int
+
+const (
+	// UseCache takes a document younger than five minutes, or than the age that
+	// its server allows, as it is, and asks whether older ones still hold.
+	UseCache      CacheMode = iota
+	Fresh                   // ask about all
+	PreferOffline           // take what is kept, however old, and ask for the rest
+	Offline                 // ask for nothing
+)
 
 // Client asks registries. It remembers what it was told: a package is asked
 // for once. It is safe for use by several goroutines.
@@ -118,6 +133,20 @@ func (c *Client) fetchPackument(ctx context.Context, name string) (*Packument, e
 		return nil, err
 	}
 	return p, nil
+}
+
+// Find is the version that npm takes for what is wanted of a package, as Pick
+// says. One exact version is asked for alone.
+func (c *Client) Find(ctx context.Context, name, wanted string, opts PickOptions) (Choice, error) {
+	if version, err := npmrange.ParseVersion(wanted); err == nil && opts.Before.IsZero() {
+		m, err := c.Version(ctx, name, version)
+		return Choice{Manifest: m}, err
+	}
+	p, err := c.Packument(ctx, name)
+	if err != nil {
+		return Choice{}, err
+	}
+	return p.pick(wanted, opts)
 }
 
 // Version is the manifest of one exact version. It asks for that version alone

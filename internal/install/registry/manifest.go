@@ -2,8 +2,10 @@ package registry
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dsh/internal/install/manifest"
 )
@@ -13,16 +15,17 @@ type Manifest struct {
 	manifest.Manifest        // its name and version are those that were asked for
 	Deprecated        string // why it should not be used, or ""
 	Dist              Dist
+	UnpackedSize      int64     // bytes; 0 where it is not said
+	Published         time.Time // zero where it is not said
 
 	claimed string // the version that the document itself names
 }
 
 // Dist says where the archive of a version is and what it must hold.
 type Dist struct {
-	Tarball      string // address to fetch
-	Integrity    string // hashes in the form of Subresource Integrity, or ""
-	Shasum       string // SHA-1 in hexadecimal, or ""
-	UnpackedSize int64  // bytes; 0 where it is not said
+	Tarball   string // address to fetch
+	Integrity string // hashes in the form of Subresource Integrity, or ""
+	Shasum    string // SHA-1 in hexadecimal, or ""
 }
 
 // parseManifest reads the manifest of name@version, which registry serves.
@@ -43,7 +46,12 @@ func parseManifest(name, version, registry, text string) (*Manifest, error) {
 		case "deprecated":
 			m.Deprecated = c.deprecation()
 		case "dist":
-			m.Dist = c.dist()
+			m.Dist, m.UnpackedSize = c.dist()
+		case "hasInstallScript":
+			// An abbreviated document has this in place of the scripts.
+			if c.truthy() && !slices.Contains(m.Scripts, "install") {
+				m.Scripts = append(m.Scripts, "install")
+			}
 		}
 	})
 	m.Dist.Tarball = tarballAddress(registry, name, version, m.Dist.Tarball)
@@ -62,8 +70,7 @@ func (c *scanner) deprecation() string {
 	return ""
 }
 
-func (c *scanner) dist() Dist {
-	var d Dist
+func (c *scanner) dist() (d Dist, unpacked int64) {
 	c.members(func(key string) {
 		switch key {
 		case "tarball":
@@ -74,11 +81,11 @@ func (c *scanner) dist() Dist {
 			d.Shasum = c.text()
 		case "unpackedSize":
 			if size, err := strconv.ParseInt(c.raw(), 10, 64); err == nil && size > 0 {
-				d.UnpackedSize = size
+				unpacked = size
 			}
 		}
 	})
-	return d
+	return d, unpacked
 }
 
 // publicHost is the registry whose addresses copies of it often keep.

@@ -23,7 +23,8 @@ type Packument struct {
 	versions  []entry
 	published string // JSON of the member "time"
 
-	ordered   func() []candidate // versions that npm can read, the highest first
+	times     func() map[string]time.Time // of publication, by version
+	ordered   func() []candidate          // versions that npm can read, the highest first
 	mu        sync.Mutex
 	manifests map[string]*Manifest // those that were looked at
 }
@@ -64,6 +65,7 @@ func ParsePackument(name, registry, text string) (*Packument, error) {
 		return nil, err
 	}
 	p.ordered = sync.OnceValue(p.order)
+	p.times = sync.OnceValue(p.publishedTimes)
 	return p, nil
 }
 
@@ -117,6 +119,7 @@ func (p *Packument) Manifest(version string) (*Manifest, error) {
 					Cause: fmt.Sprintf("the manifest of %s cannot be read: %v", version, err), Err: err,
 				}
 			}
+			m.Published = p.Published(version)
 			p.manifests[version] = m
 			return m, nil
 		}
@@ -132,6 +135,9 @@ func (p *Packument) exact(version string) (*Manifest, error) {
 	}
 	return m, err
 }
+
+// Published is when a version was published; zero where that is not known.
+func (p *Packument) Published(version string) time.Time { return p.times()[version] }
 
 // publishedTimes are the times of publication by version, as far as the
 // registry says them.

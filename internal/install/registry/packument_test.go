@@ -26,9 +26,10 @@ func TestManifest(t *testing.T) {
 			Dependencies: map[string]string{"a": "^1", "b-c": "*"},
 			Bin:          map[string]string{"n": "cli.js"},
 		},
-		Deprecated: `use "z"`,
-		Dist:       Dist{Tarball: "https://r.example/@s/n/-/n-1.0.0.tgz", Integrity: "sha512-x", Shasum: "ab", UnpackedSize: 12},
-		claimed:    "1.0.0-claimed",
+		Deprecated:   `use "z"`,
+		Dist:         Dist{Tarball: "https://r.example/@s/n/-/n-1.0.0.tgz", Integrity: "sha512-x", Shasum: "ab"},
+		UnpackedSize: 12,
+		claimed:      "1.0.0-claimed",
 	}
 	got, err := parseManifest("@s/n", "1.0.0", "https://r.example/", text)
 	if err != nil {

@@ -17,6 +17,30 @@ type PickOptions struct {
 	Before time.Time
 }
 
+// Choice is a version that was picked.
+type Choice struct {
+	*Manifest
+	// Skipped is the version that would have been taken but for Before, and
+	// SkippedAt when it was published; "" where that is the same.
+	Skipped   string
+	SkippedAt time.Time
+}
+
+// pick is Pick, and what it passed over.
+func (p *Packument) pick(spec string, opts PickOptions) (Choice, error) {
+	m, err := Pick(p, spec, opts)
+	if err != nil || opts.Before.IsZero() {
+		return Choice{Manifest: m}, err
+	}
+	choice := Choice{Manifest: m}
+	free := opts
+	free.Before = time.Time{}
+	if other, err := Pick(p, spec, free); err == nil && other.Version != m.Version {
+		choice.Skipped, choice.SkippedAt = other.Version, p.Published(other.Version)
+	}
+	return choice, nil
+}
+
 // Pick chooses the version that npm takes for a spec (npm-pick-manifest): an
 // exact version, a range, a tag, or "" for any. A range takes what the tag
 // latest names where that fits, else the highest that is not deprecated and
@@ -25,7 +49,7 @@ type PickOptions struct {
 func Pick(p *Packument, spec string, opts PickOptions) (*Manifest, error) {
 	k := picker{p: p, wanted: spec, opts: opts}
 	if !opts.Before.IsZero() {
-		k.times = p.publishedTimes()
+		k.times = p.times()
 	}
 	text := strings.TrimSpace(spec)
 	if spec == "" {
