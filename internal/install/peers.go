@@ -8,10 +8,6 @@ import (
 	"dsh/internal/npmrange"
 )
 
-// IsHost reports whether a package belongs to the harness itself. As a peer
-// it is met by the installation, whatever its range says.
-func IsHost(name string) bool { return strings.HasPrefix(name, "@deepseek-ai/") }
-
 // newPeerProblems says which peers nobody provides, one line for each missing
 // package, and which are there in a version that does not fit. Peers are not
 // installed by themselves. What was so before the change is not said again.

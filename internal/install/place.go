@@ -224,6 +224,9 @@ func (r *resolver) place(ctx context.Context, n *node) error {
 			n.same = up
 		}
 	}
+	if r.placed != nil && n.same == nil {
+		r.placed(n.path(), n.pkg)
+	}
 	if n.same != nil || n.pkg.Origin.Kind == Link {
 		return nil // what a link leads to has its own node_modules
 	}

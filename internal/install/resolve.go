@@ -112,8 +112,17 @@ type resolver struct {
 	pinned  map[string]*Package    // picked already for the profile's own dependencies
 	banned  map[string]bool        // "name@version" that no optional dependency may pick
 	demands map[[2]string]*demand  // by name and spec
-	queue   []*node                // placed, and their dependencies not yet met
-	nodes   int                    // placed so far
+	// settings are the profile's, as far as they say what is chosen.
+	settings Settings
+	// provides is the version of a package that the installation provides; nil
+	// where that is not known.
+	provides func(name string) (version string, ok bool)
+	// placed hears of each package as soon as it has a place; nil hears nothing.
+	// A package may be placed again, elsewhere, when resolving starts anew.
+	placed func(at string, pkg *Package)
+	dedupe bool    // versions at hand are shared where they fit, the locked one or not
+	queue  []*node // placed, and their dependencies not yet met
+	nodes  int     // placed so far
 }
 
 // droppedError carries the package whose optional dependency failed below it,
