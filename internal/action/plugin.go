@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"dsh/internal/fault"
 	"dsh/internal/install"
@@ -21,6 +22,21 @@ type PluginOptions struct {
 	Name     profile.Name
 	Offline  bool
 	Registry string // the registry for packages without a scope of their own; "" as .npmrc says
+	// Mode says when registries are asked for what is known of a package already.
+	Mode registry.CacheMode
+	// Before leaves out versions that were published later; the zero time none.
+	Before time.Time
+	// MinAge is how old a version has to be, in place of what the profile's
+	// pnpm-workspace.yaml says; nil leaves it to that.
+	MinAge *time.Duration
+	// Hosts is what becomes of host packages that a plugin depends on, in place
+	// of what the profile's package.json says; "" leaves it to that.
+	Hosts install.HostPolicy
+	// Copy makes node_modules hold copies and no links to the store, now and
+	// from then on.
+	Copy bool
+	// DryRun makes a plan, and changes nothing at all.
+	DryRun bool
 	// Force goes on though the profile would not start afterwards.
 	Force  bool
 	Events install.Events
