@@ -97,7 +97,7 @@ func (x *exporter) staysInside(ctx context.Context, spec install.Spec) (bool, er
 		if err != nil || entry.Integrity != node.Integrity {
 			return false, nil
 		}
-		for _, f := range entry.Files {
+		for _, f := range entry.Files() {
 			// Windows knows no executable files, and would see other content.
 			if _, travels := x.files[path.Join(at, f.Path)]; !travels || f.Executable {
 				return false, nil
@@ -220,7 +220,7 @@ func (x *exporter) pack(name string, entry store.Entry) ([]byte, error) {
 	var b bytes.Buffer
 	zw := gzip.NewWriter(&b)
 	tw := tar.NewWriter(zw)
-	for _, f := range entry.Files {
+	for _, f := range entry.Files() {
 		if shown := name + "/" + f.Path; x.included(shown) {
 			x.inSource[shown] = true
 			x.private = x.private || isSecretFile(path.Base(f.Path))

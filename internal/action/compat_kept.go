@@ -141,7 +141,7 @@ func layOut(dir string, packages []install.Fetched, names []string) (err error) 
 		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 			return err
 		}
-		if err := pkg.Entry.Link(place); err != nil {
+		if err := pkg.Entry.Link(place, store.Auto, nil); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,7 @@ func (t *tree) items() map[string]item {
 			items[at] = item{id: "link " + target, link: target, leads: leads, build: func(dst string) error { return staging.OS.Symlink(target, dst) }}
 		} else {
 			entry := t.entries[n.Integrity]
-			items[at] = item{id: n.Integrity.String(), build: entry.Link}
+			items[at] = item{id: n.Integrity.String(), build: func(dst string) error { return entry.Link(dst, store.Auto, nil) }}
 		}
 		t.addBins(bins, at, n.Package)
 	}
@@ -316,7 +316,7 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 // place in its node_modules.
 func (t *tree) brings(up, at string) bool {
 	inside := strings.TrimPrefix(at, up+"/") + "/"
-	return slices.ContainsFunc(t.entries[t.lock.Nodes[up].Integrity].Files, func(f store.File) bool {
+	return slices.ContainsFunc(t.entries[t.lock.Nodes[up].Integrity].Files(), func(f store.File) bool {
 		return strings.HasPrefix(f.Path, inside)
 	})
 }

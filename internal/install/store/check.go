@@ -77,7 +77,7 @@ func (f File) holds(path string) (bool, error) {
 // Intact reports whether every file of the entry has the size that it was
 // unpacked with.
 func (e Entry) Intact() bool {
-	return e.dir != "" && !slices.ContainsFunc(e.Files, func(f File) bool { return e.check(f) != nil })
+	return e.dir != "" && !slices.ContainsFunc(e.files, func(f File) bool { return e.check(f) != nil })
 }
 
 // Check reads every file of the entry. One that is not as it was unpacked is a
@@ -87,7 +87,7 @@ func (e Entry) Check() error {
 	if e.dir == "" {
 		return errNoEntry
 	}
-	for _, f := range e.Files {
+	for _, f := range e.files {
 		if err := e.check(f); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (e Entry) Sound() bool {
 	if e.Check() != nil {
 		return false
 	}
-	if e.now != "" {
+	if e.now != "" && !e.readOnly {
 		// Without the mark it is read again.
 		if f, err := staging.OS.Create(mark, 0o444); err == nil {
 			_ = f.Close()
@@ -136,7 +136,7 @@ func (e Entry) Stands(dir string, checked bool) (bool, error) {
 	if e.dir == "" {
 		return false, errNoEntry
 	}
-	for _, f := range e.Files {
+	for _, f := range e.files {
 		if same, err := e.stands(dir, f, checked); err != nil || !same {
 			return false, err
 		}
@@ -171,7 +171,7 @@ func (e Entry) Edited(dir string) (bool, error) {
 		return false, err
 	}
 	edited := false
-	for _, f := range e.Files {
+	for _, f := range e.files {
 		same, err := e.stands(dir, f, false)
 		if err != nil {
 			return false, err

@@ -129,7 +129,7 @@ func TestStands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "x")
-			if err := errors.Join(e.Link(dir), c.change(dir)); err != nil {
+			if err := errors.Join(e.Link(dir, Auto, nil), c.change(dir)); err != nil {
 				t.Fatal(err)
 			}
 			for _, checked := range []bool{false, true} {
@@ -142,7 +142,7 @@ func TestStands(t *testing.T) {
 	}
 	// What was not checked is read, though it is the same file.
 	dir := filepath.Join(t.TempDir(), "x")
-	if err := e.Link(dir); err != nil {
+	if err := e.Link(dir, Auto, nil); err != nil {
 		t.Fatal(err)
 	}
 	overwrite(t, filepath.Join(dir, "a"), "b")
@@ -198,7 +198,7 @@ func TestEdited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "x")
-			if err := e.Link(dir); err != nil {
+			if err := e.Link(dir, Auto, nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, change := range c.changes {

@@ -37,10 +37,10 @@ func TestProgramsOfAFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, e.Files[:2]); diff != "" {
+		if diff := cmp.Diff(want, e.Files()[:2]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", bin, diff)
 		}
-		for _, f := range e.Files {
+		for _, f := range e.Files() {
 			info, err := os.Stat(e.path(f.Path))
 			if err != nil || (runtime.GOOS != "windows" && (info.Mode()&0o111 != 0) != f.Executable) {
 				t.Errorf("%s: %s is %v, %v", bin, f.Path, info.Mode(), err)

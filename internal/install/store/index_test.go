@@ -66,7 +66,7 @@ func TestOldEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := "dsh-index 1\n"
-	for _, f := range e.Files {
+	for _, f := range e.Files() {
 		old += fmt.Sprintf("- %d %s\n", f.Size, f.Path)
 	}
 	if err := os.Remove(filepath.Join(e.dir, indexName)); err != nil {

@@ -32,12 +32,13 @@ import (
 // A store is closed after use, and nothing is pruned before. It is safe for
 // several goroutines, and for several processes at once.
 type Store struct {
-	dir  string
-	boot string // of the machine; "" when that cannot be told
-	temp func() (temp, error)
-	next atomic.Int64 // numbers the contents that are being made
-	made atomic.Bool  // temp was called
-	use  use
+	dir   string
+	below *Store // whose entries are found too, nil for none
+	boot  string // of the machine; "" when that cannot be told
+	temp  func() (temp, error)
+	next  atomic.Int64 // numbers the contents that are being made
+	made  atomic.Bool  // temp was called
+	use   use
 }
 
 // temp is the directory in which the contents of one process are made.
@@ -60,6 +61,14 @@ func Open(dir string) *Store {
 		}
 		return temp{dir, remove}, nil
 	})
+	return s
+}
+
+// OpenOver is a store that also finds the entries of the store below, and never
+// writes there, not even a lock: what is tried and not kept uses it.
+func OpenOver(dir, below string) *Store {
+	s := Open(dir)
+	s.below = Open(below)
 	return s
 }
 
@@ -106,10 +115,11 @@ type File struct {
 // Entry is one package content that the store holds.
 type Entry struct {
 	Integrity Integrity
-	Files     []File // sorted by path
+	files     []File // sorted by path
 	dir       string
 	boot      string // of the machine when the entry was made
 	now       string // the boot that the machine is in
+	readOnly  bool   // nothing is noted beside it
 }
 
 func (s *Store) entryDir(id Integrity) string {
@@ -124,7 +134,12 @@ func (s *Store) Get(id Integrity) (Entry, bool) {
 		return Entry{}, false
 	}
 	s.use.look(s.dir)
-	return s.read(id)
+	if entry, ok := s.read(id); ok || s.below == nil {
+		return entry, ok
+	}
+	entry, ok := s.below.read(id)
+	entry.readOnly = true
+	return entry, ok
 }
 
 func (s *Store) read(id Integrity) (Entry, bool) {
@@ -137,7 +152,7 @@ func (s *Store) read(id Integrity) (Entry, bool) {
 	if err != nil {
 		return Entry{}, false // an index that does not read counts as absent, and is made anew
 	}
-	return Entry{Integrity: id, Files: index.files, dir: dir, boot: index.boot, now: s.boot}, true
+	return Entry{Integrity: id, files: index.files, dir: dir, boot: index.boot, now: s.boot}, true
 }
 
 // publish gives a finished content its place. A whole entry that stands there
@@ -154,7 +169,7 @@ func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
 	for attempt := 0; ; attempt++ {
 		err := staging.OS.RenameNew(tmp, final)
 		if err == nil {
-			return Entry{Integrity: id, Files: files, dir: final, boot: s.boot, now: s.boot}, nil
+			return Entry{Integrity: id, files: files, dir: final, boot: s.boot, now: s.boot}, nil
 		}
 		if entry, ok := s.read(id); ok && entry.Check() == nil {
 			return entry, nil // what was made here goes with Close
@@ -232,7 +247,7 @@ func (e Entry) Dir() string { return filepath.Join(e.dir, filesDir) }
 
 // Has reports whether the entry has a file at the slash-separated path.
 func (e Entry) Has(name string) bool {
-	_, found := slices.BinarySearchFunc(e.Files, name, func(f File, name string) int { return strings.Compare(f.Path, name) })
+	_, found := slices.BinarySearchFunc(e.files, name, func(f File, name string) int { return strings.Compare(f.Path, name) })
 	return found
 }
 
@@ -243,35 +258,93 @@ func (e Entry) path(name string) string {
 // errNoEntry is the use of a zero Entry.
 var errNoEntry = errors.New("the package is not in the store")
 
-// Link makes the directory dst, whose parent exists, with the entry's files
-// in it: hard links where the filesystem can, copies elsewhere. A file that is
-// not as it was unpacked is a [*DamagedError].
-func (e Entry) Link(dst string) error {
+// Files lists the entry's files, sorted by path.
+func (e Entry) Files() []File { return e.files }
+
+// Mode says how files get from the store to where they are used.
+type Mode int
+
+// Modes of [Entry.Link].
+const (
+	// Auto shares blocks where the filesystem can, else makes hard links, else
+	// copies.
+	Auto Mode = iota
+	// Copy makes files of their own, which may be changed.
+	Copy
+)
+
+// Link fills the directory dst with the entry's files. Its parent exists, and
+// it may exist too, with other packages in its node_modules. skip, which may be
+// nil, says of a directory below node_modules (by a slash-separated path below
+// the package) that it is left out, because something else is to stand there.
+// A file that the entry has lost is a [*DamagedError].
+func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err error) {
 	if e.dir == "" {
 		return errNoEntry
 	}
-	if err := os.Mkdir(dst, 0o755); err != nil {
+	from, err := staging.OpenDir(e.Dir())
+	if err != nil {
+		return e.lost(err, "")
+	}
+	defer from.Close()
+	if err := os.Mkdir(dst, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	made := ""
-	for _, f := range e.Files {
-		if dir, _, ok := cutLast(f.Path); ok && dir != made {
-			if err := os.MkdirAll(filepath.Join(dst, filepath.FromSlash(dir)), 0o755); err != nil {
-				return err
-			}
-			made = dir
+	to, err := staging.OpenDir(dst)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	made, skipped := map[string]bool{"": true}, ""
+	for _, f := range e.files {
+		if skipped != "" && strings.HasPrefix(f.Path, skipped) {
+			continue
 		}
-		if err := e.check(f); err != nil {
-			return err
-		}
-		if err := staging.Link(e.path(f.Path), filepath.Join(dst, filepath.FromSlash(f.Path))); err != nil {
-			if damaged := e.check(f); damaged != nil {
-				return damaged // it went in between
+		dir, _, _ := cutLast(f.Path)
+		if !made[dir] {
+			for i := 0; i <= len(dir); i++ {
+				if i < len(dir) && dir[i] != '/' || made[dir[:i]] {
+					continue
+				}
+				made[dir[:i]] = true
+				if skip != nil && strings.HasPrefix(dir[:i], "node_modules/") && skip(dir[:i]) {
+					skipped = dir[:i] + "/"
+					break
+				}
+				if err := to.Mkdir(dir[:i]); err != nil {
+					return err
+				}
 			}
-			return err
+			if skipped != "" && strings.HasPrefix(f.Path, skipped) {
+				continue
+			}
+		}
+		perm := fs.FileMode(0o644)
+		if f.Executable {
+			perm = 0o755
+		}
+		way := from.LinkTo
+		if mode == Copy {
+			way = from.CopyTo
+		}
+		if err := way(f.Path, to, f.Path, perm); err != nil {
+			return e.lost(err, f.Path)
 		}
 	}
 	return nil
+}
+
+// lost makes an error of a file that is not there a [*DamagedError].
+func (e Entry) lost(err error, file string) error {
+	for _, f := range e.files {
+		if file != "" && f.Path != file {
+			continue
+		}
+		if damaged := e.check(f); damaged != nil {
+			return damaged
+		}
+	}
+	return err
 }
 
 func cutLast(p string) (dir, base string, ok bool) {

@@ -102,14 +102,14 @@ func TestAddTarball(t *testing.T) {
 		file("b.js", "b", true), file("bin/x.js", "x", true), file("lib/deep/a.js", "a", false),
 		file("package.json", `{"name":"x","bin":{"x":"./bin/x.js"}}`, false), file("run.sh", "#!/bin/sh\n", true),
 	}
-	if diff := cmp.Diff(want, e.Files); diff != "" {
+	if diff := cmp.Diff(want, e.Files()); diff != "" {
 		t.Error(diff)
 	}
 	again, ok := s.Get(sumOf(archive))
 	if !ok {
 		t.Fatal("the entry cannot be read back")
 	}
-	if diff := cmp.Diff(want, again.Files); diff != "" {
+	if diff := cmp.Diff(want, again.Files()); diff != "" {
 		t.Error(diff)
 	}
 	if again.Has("nothing") || !again.Has("lib/deep/a.js") {
@@ -117,7 +117,7 @@ func TestAddTarball(t *testing.T) {
 	}
 
 	dst := filepath.Join(t.TempDir(), "x")
-	if err := again.Link(dst); err != nil {
+	if err := again.Link(dst, Auto, nil); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(dst, "lib", "deep", "a.js"))
@@ -145,7 +145,7 @@ func TestTheFirstPathElementGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]File{file("index.js", "x", false)}, e.Files); diff != "" {
+	if diff := cmp.Diff([]File{file("index.js", "x", false)}, e.Files()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -158,7 +158,7 @@ func TestRepeatedFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]File{file("a", body, false), file("b", "b", false)}, e.Files); diff != "" {
+		if diff := cmp.Diff([]File{file("a", body, false), file("b", "b", false)}, e.Files()); diff != "" {
 			t.Error(diff)
 		}
 		for _, other := range []string{body + "x", strings.TrimSuffix(body, body[:min(1, len(body))]) + "y", "y" + body[min(1, len(body)):]} {
@@ -304,7 +304,7 @@ func TestAddFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"lib/a.js", "package.json"}, []string{e.Files[0].Path, e.Files[1].Path}); diff != "" {
+		if diff := cmp.Diff([]string{"lib/a.js", "package.json"}, []string{e.Files()[0].Path, e.Files()[1].Path}); diff != "" {
 			t.Error(diff)
 		}
 		hashes[name] = e.Integrity
@@ -345,7 +345,7 @@ func FuzzUnpack(f *testing.F) {
 			nothingLeft(t, s)
 			return
 		}
-		for _, file := range e.Files {
+		for _, file := range e.Files() {
 			info, err := os.Lstat(e.path(file.Path))
 			if err != nil || !info.Mode().IsRegular() || info.Size() != file.Size {
 				t.Errorf("%s: %v %v", file.Path, info, err)
