@@ -17,7 +17,13 @@ type Range struct {
 type core struct{ major, minor, patch uint64 }
 
 func (c core) compare(d core) int {
-	return cmp.Or(cmp.Compare(c.major, d.major), cmp.Compare(c.minor, d.minor), cmp.Compare(c.patch, d.patch))
+	switch {
+	case c.major != d.major:
+		return cmp.Compare(c.major, d.major)
+	case c.minor != d.minor:
+		return cmp.Compare(c.minor, d.minor)
+	}
+	return cmp.Compare(c.patch, d.patch)
 }
 
 type operator uint8
@@ -67,7 +73,7 @@ func (r Range) Satisfies(v Version) bool {
 	if r.any {
 		return !prerelease
 	}
-	c := v.core()
+	c := v.numbers
 	ok, named := true, false
 	for i := range r.comparators {
 		m := &r.comparators[i]
@@ -87,7 +93,7 @@ func (r Range) Satisfies(v Version) bool {
 // any other version: npm's includePrerelease, which also lowers the bounds that
 // were not written in full, so that 2.x admits 2.0.0-beta.
 func (r Range) SatisfiesPrerelease(v Version) bool {
-	c := v.core()
+	c := v.numbers
 	ok := true
 	for i := range r.comparators {
 		m := &r.comparators[i]
@@ -138,7 +144,7 @@ func (m *comparator) admits(v *Version, c core, lowered numbersOnly) bool {
 func (m *comparator) comparePrerelease(v *Version) int {
 	switch {
 	case m.version != nil && v.Prerelease():
-		return v.sv.Compare(&m.version.sv)
+		return comparePrereleases(v.pre, m.version.pre)
 	case m.version != nil:
 		return +1
 	case v.Prerelease():

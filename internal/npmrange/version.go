@@ -1,6 +1,7 @@
 package npmrange
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -16,19 +17,24 @@ const (
 // Versions are == exactly when their texts are the same after npm's trimming.
 // The zero Version is 0.0.0.
 type Version struct {
-	sv semver.Version
+	text    string // as it was written, trimmed
+	numbers core
+	pre     string // prerelease without its hyphen
 }
 
 // ParseVersion reads a version as node-semver does in strict mode: white space
 // around it and one leading "v" are dropped, anything else must be SemVer.
 func ParseVersion(s string) (Version, error) {
+	if v, ok := plainVersion(s); ok {
+		return v, nil
+	}
 	text := trimSpace(s)
 	if len(s) > maxLength {
-		return Version{}, versionError(s, "longer than 256 characters")
+		return Version{}, &versionError{s, "longer than 256 characters"}
 	}
 	v, err := strictVersion(strings.TrimPrefix(text, "v"))
 	if err != nil {
-		return Version{}, versionError(s, err.Error())
+		return Version{}, &versionError{s, err.Error()}
 	}
 	return v, nil
 }
@@ -38,17 +44,23 @@ func ParseVersion(s string) (Version, error) {
 // lead, numbers may have leading zeros, and the hyphen before a prerelease may
 // be missing.
 func ParseVersionLoose(s string) (Version, error) {
+	if v, ok := plainVersion(s); ok {
+		return v, nil
+	}
 	if len(s) > maxLength {
-		return Version{}, versionError(s, "longer than 256 characters")
+		return Version{}, &versionError{s, "longer than 256 characters"}
 	}
 	text := strings.TrimLeftFunc(trimSpace(s), func(r rune) bool { return r == 'v' || r == '=' || isSpace(r) })
+	if text == "" || !isDigit(text[0]) {
+		return Version{}, &versionError{s, semver.ErrInvalidSemVer.Error()}
+	}
 	if v, err := strictVersion(text); err == nil {
 		return v, nil
 	}
 	numbers, build, hasBuild := strings.Cut(text, "+")
 	p, ok := scanPartial(numbers, true)
 	if !ok || p.wild() {
-		return Version{}, versionError(s, semver.ErrInvalidSemVer.Error())
+		return Version{}, &versionError{s, semver.ErrInvalidSemVer.Error()}
 	}
 	text = p.canonical()
 	if hasBuild {
@@ -56,9 +68,42 @@ func ParseVersionLoose(s string) (Version, error) {
 	}
 	v, err := strictVersion(text)
 	if err != nil {
-		return Version{}, versionError(s, err.Error())
+		return Version{}, &versionError{s, err.Error()}
 	}
 	return v, nil
+}
+
+// plainVersion reads what nearly every version looks like: three numbers, and
+// perhaps a prerelease. A registry's document can hold thousands of them.
+func plainVersion(s string) (v Version, ok bool) {
+	if len(s) > maxLength {
+		return Version{}, false
+	}
+	i := 0
+	for n, to := range [...]*uint64{&v.numbers.major, &v.numbers.minor, &v.numbers.patch} {
+		if n > 0 {
+			if i == len(s) || s[i] != '.' {
+				return Version{}, false
+			}
+			i++
+		}
+		start, number := i, uint64(0)
+		for i < len(s) && isDigit(s[i]) {
+			number = number*10 + uint64(s[i]-'0')
+			i++
+		}
+		// Fifteen digits are below the largest number that counts.
+		if digits := i - start; digits == 0 || digits > 15 || digits > 1 && s[start] == '0' {
+			return Version{}, false
+		}
+		*to = number
+	}
+	v.text = s
+	if i == len(s) {
+		return v, true
+	}
+	v.pre = s[i+1:]
+	return v, s[i] == '-' && prereleaseOK(v.pre, false)
 }
 
 func strictVersion(text string) (Version, error) {
@@ -66,14 +111,19 @@ func strictVersion(text string) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	if max(sv.Major(), sv.Minor(), sv.Patch()) > maxNumber {
+	numbers := core{sv.Major(), sv.Minor(), sv.Patch()}
+	if max(numbers.major, numbers.minor, numbers.patch) > maxNumber {
 		return Version{}, errNumber
 	}
-	return Version{*sv}, nil
+	return Version{text, numbers, sv.Prerelease()}, nil
 }
 
-func versionError(s, cause string) error {
-	return fmt.Errorf("%q is not a version: %s", clip(s), cause)
+// versionError makes its text only where somebody reads it: what is no version
+// is often a range.
+type versionError struct{ text, cause string }
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("%q is not a version: %s", clip(e.text), e.cause)
 }
 
 // clip keeps an absurdly long input out of messages.
@@ -86,28 +136,71 @@ func clip(s string) string {
 
 // String is the canonical text without build metadata, as npm writes versions.
 func (v Version) String() string {
-	text := v.sv.Original()
-	if text == "" {
+	if v.text == "" {
 		return "0.0.0"
 	}
-	if i := strings.IndexByte(text, '+'); i >= 0 {
-		text = text[:i]
-	}
+	text, _, _ := strings.Cut(v.text, "+")
 	return text
 }
 
 // Compare is -1, 0 or +1 by SemVer's precedence; build metadata does not count.
-func (v Version) Compare(w Version) int { return v.sv.Compare(&w.sv) }
+func (v Version) Compare(w Version) int {
+	if d := v.numbers.compare(w.numbers); d != 0 {
+		return d
+	}
+	return comparePrereleases(v.pre, w.pre)
+}
 
 // Less reports whether v precedes w.
 func (v Version) Less(w Version) bool { return v.Compare(w) < 0 }
 
 // Prerelease reports whether v is a prerelease, such as 1.0.0-rc.1.
-func (v Version) Prerelease() bool { return v.sv.Prerelease() != "" }
+func (v Version) Prerelease() bool { return v.pre != "" }
 
 // Major is the first number.
-func (v Version) Major() uint64 { return v.sv.Major() }
+func (v Version) Major() uint64 { return v.numbers.major }
 
-func (v *Version) core() core {
-	return core{v.sv.Major(), v.sv.Minor(), v.sv.Patch()}
+// comparePrereleases is the order of two versions that differ in nothing else;
+// "" is none, which comes after all.
+func comparePrereleases(a, b string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == "":
+		return +1
+	case b == "":
+		return -1
+	}
+	for {
+		var x, y string
+		var moreA, moreB bool
+		x, a, moreA = strings.Cut(a, ".")
+		y, b, moreB = strings.Cut(b, ".")
+		if d := compareIdentifiers(x, y); d != 0 {
+			return d
+		}
+		switch {
+		case !moreA && !moreB:
+			return 0
+		case !moreA:
+			return -1
+		case !moreB:
+			return +1
+		}
+	}
+}
+
+// compareIdentifiers puts numbers before words. Numbers have no leading zeros,
+// so that the longer one is the larger.
+func compareIdentifiers(a, b string) int {
+	numberA, numberB := allDigits(a), allDigits(b)
+	switch {
+	case numberA && !numberB:
+		return -1
+	case !numberA && numberB:
+		return +1
+	case numberA && len(a) != len(b):
+		return cmp.Compare(len(a), len(b))
+	}
+	return strings.Compare(a, b)
 }

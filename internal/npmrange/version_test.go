@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -74,6 +75,46 @@ func TestVersionOrder(t *testing.T) {
 	var zero Version
 	if zero.String() != "0.0.0" || zero.Compare(versions(t, "0.0.0")[0]) != 0 {
 		t.Errorf("the zero version is %v", zero)
+	}
+}
+
+// Our reading and order are those of Masterminds/semver.
+func TestVersionsAsMasterminds(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	parts := []string{"0", "1", "10", "01", "2", ".", ".", ".", ".", "-", "-", "+", "a", "rc", "-x", "x-1"}
+	text := func() string {
+		b := strings.Builder{}
+		if random.IntN(3) > 0 {
+			b.WriteString("1.0.0-")
+		}
+		for range 1 + random.IntN(7) {
+			b.WriteString(parts[random.IntN(len(parts))])
+		}
+		return b.String()
+	}
+	var previous Version
+	read := 0
+	for range 200_000 {
+		s := text()
+		v, err := ParseVersion(s)
+		want, wantErr := semver.StrictNewVersion(s)
+		if wantErr == nil && max(want.Major(), want.Minor(), want.Patch()) > maxNumber {
+			continue
+		}
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("%q: %v, want %v", s, err, wantErr)
+		}
+		if err != nil {
+			continue
+		}
+		read++
+		if other, err := semver.StrictNewVersion(previous.String()); err != nil || v.Compare(previous) != want.Compare(other) {
+			t.Fatalf("%v and %v: %d", v, previous, v.Compare(previous))
+		}
+		previous = v
+	}
+	if read < 20_000 {
+		t.Errorf("only %d versions", read)
 	}
 }
 
