@@ -34,4 +34,32 @@ type HostCopy struct {
 
 // IsHost reports whether a package belongs to the harness itself. As a peer
 // it is met by the installation, whatever its range says.
-func IsHost(name string) bool { return strings.HasPrefix(name, "@deepseek-ai/") }
+func IsHost(name string) bool { return name == "cordis" || strings.HasPrefix(name, "@deepseek-ai/") }
+
+// isHost is IsHost, or whether the installation provides the package.
+func (r *resolver) isHost(name string) bool {
+	if IsHost(name) {
+		return true
+	}
+	if r.provides == nil {
+		return false
+	}
+	_, ok := r.provides(name)
+	return ok
+}
+
+// omits reports whether a dependency of a package is left to the installation.
+func (r *resolver) omits(name string) bool {
+	if r.settings.Hosts != OmitHosts || !r.isHost(name) || isShared(name) {
+		return false
+	}
+	if r.provides == nil {
+		return true
+	}
+	_, ok := r.provides(name)
+	return ok
+}
+
+// isShared reports whether a package of the harness is made to be there more
+// than once.
+func isShared(name string) bool { return name == "schemastery" || name == "@deepseek-ai/schemastery" }

@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -44,12 +45,79 @@ type Package struct {
 type Lock struct {
 	Wanted map[string]string  // the profile's dependencies as its manifest writes them
 	Nodes  map[string]Located // by path below the profile, "node_modules/a/node_modules/b"
+
+	// What it was made under.
+	Overrides map[string]string // by selector, see [Overrides]
+	AutoPeers bool              // peers that nobody provides are among the packages
+	Omitted   []string          // sorted names that are left to the installation
 }
 
 // Located is a package at its place in the tree.
 type Located struct {
 	*Package
 	Optional bool // nothing fails when it cannot be installed on this platform
+}
+
+// lockSpot is a place in the tree of a lockfile.
+type lockSpot struct {
+	Located // without a package where only something below stands in the lockfile
+	at      string
+	up      *lockSpot // nil for the profile itself
+	below   map[string]*lockSpot
+	lock    *Lock
+	linked  *lockSpot // where the package really stands that this is a link to; nil for none
+}
+
+// spotsOf is the tree of a lockfile, whose top is the profile; nil of nil.
+func spotsOf(l *Lock) *lockSpot {
+	if l == nil {
+		return nil
+	}
+	top := &lockSpot{lock: l}
+	spots := make(map[string]*lockSpot, len(l.Nodes)+1)
+	spots[""] = top
+	var spotAt func(at string) *lockSpot
+	spotAt = func(at string) *lockSpot {
+		s := spots[at]
+		if s != nil {
+			return s
+		}
+		up := spotAt(parentPlace(at))
+		s = &lockSpot{Located: l.Nodes[at], at: at, up: up, lock: l}
+		if up.below == nil {
+			up.below = map[string]*lockSpot{}
+		}
+		up.below[nameAt(at)] = s
+		spots[at] = s
+		return s
+	}
+	for at := range l.Nodes {
+		spotAt(at)
+	}
+	for at, n := range l.Nodes {
+		if n.Origin.Kind == Link {
+			spots[at].linked = spots[n.Origin.Place]
+		}
+	}
+	return top
+}
+
+// lookUp finds a name as [Lock.lookUp] does, and what a link to a package above
+// leads to. It is nil where nothing is found, and without a package where
+// somebody brings the name along.
+func (s *lockSpot) lookUp(name string) *lockSpot {
+	for at := s; at != nil; at = at.up {
+		if found := at.below[name]; found != nil && found.Package != nil {
+			if found.linked != nil {
+				return found.linked
+			}
+			return found
+		}
+		if at.Package != nil && slices.Contains(at.Bundled, name) {
+			return &lockSpot{lock: s.lock}
+		}
+	}
+	return nil
 }
 
 // at is the package at a path. A nil lock has none.

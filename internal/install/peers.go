@@ -1,9 +1,13 @@
 package install
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+
+	"dsh/internal/fault"
 
 	"dsh/internal/npmrange"
 )
@@ -94,4 +98,159 @@ func (l *Lock) lookUp(at, name string) (place string, n Located, ok bool) {
 func satisfies(version, wanted string) bool {
 	v, err := npmrange.ParseVersionLoose(version)
 	return err == nil && accepts(wanted, v)
+}
+
+// want is a package whose peer nobody provides.
+type want struct {
+	by   *node
+	peer *need
+}
+
+// addPeers installs the peers that nobody provides beside the profile's own
+// dependencies, where all who ask find them: one version for all, or none.
+func (r *resolver) addPeers(ctx context.Context, root *node) error {
+	wants := map[string][]want{}
+	r.lackPeers(root, wants)
+	for _, name := range sortedKeys(wants) {
+		if r.unmet[name] {
+			continue
+		}
+		all := wants[name]
+		// Whoever stands highest is asked first, so that the chain is short.
+		slices.SortStableFunc(all, func(a, b want) int { return cmp.Compare(a.by.depth(), b.by.depth()) })
+		n, err := r.pickPeer(ctx, all)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			r.unmet[name] = true
+			continue
+		}
+		if err := r.placeIn(root, n); err != nil {
+			return err
+		}
+		for _, w := range all {
+			w.by.met = append(w.by.met, &edge{from: w.by, need: w.peer, met: true, to: n})
+			markPasses(w.by, root, name)
+		}
+	}
+	return nil
+}
+
+// depth is how many packages stand above n.
+func (n *node) depth() int {
+	depth := 0
+	for ; n.parent != nil; n = n.parent {
+		depth++
+	}
+	return depth
+}
+
+// lackPeers collects below n, in order of place, whose peers nobody provides.
+func (r *resolver) lackPeers(n *node, wants map[string][]want) {
+	for _, name := range sortedKeys(n.children) {
+		child := n.children[name]
+		if child.bundled || child.same != nil {
+			continue
+		}
+		peers := r.needs(child.pkg, child.rule).peers
+		for i := range peers {
+			if p := &peers[i]; !p.optional && n.lookUp(p.name) == nil && p.name != child.name {
+				wants[p.name] = append(wants[p.name], want{child, p})
+			}
+		}
+		r.lackPeers(child, wants)
+	}
+}
+
+// lookUp finds a name as Node.js would from inside n.
+func (n *node) lookUp(name string) *node {
+	for at := n; at != nil; at = at.parent {
+		if found := at.children[name]; found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// pickPeer is a node for the one version of a peer that is right for all, the
+// locked one if it is; nil where there is none.
+func (r *resolver) pickPeer(ctx context.Context, wants []want) (*node, error) {
+	first := wants[0]
+	e := &edge{from: first.by, need: first.peer, met: true}
+	fitsAll := func(pkg *Package) bool {
+		return pkg != nil && !slices.ContainsFunc(wants, func(w want) bool { return !w.peer.demand.check(pkg) })
+	}
+	for _, w := range wants {
+		got := r.recall(w.peer, w.by.pkg, w.by.was, w.by.locked)
+		if e.was == nil {
+			e.was = got.was
+		}
+		if fitsAll(got.kept) {
+			e.recalled = got
+			return &node{name: e.name, pkg: got.kept, via: e, locked: true, was: got.was, rule: e.rule}, nil
+		}
+	}
+	var best *Package
+	for _, d := range r.together(wants) {
+		if d.err != nil || d.spec.Kind != Registry && d.spec.Kind != URL {
+			continue
+		}
+		pkg, err := d.found(ctx, r.find)
+		if class := fault.ClassOf(err); err != nil && (ctx.Err() != nil || class != fault.Package && class != fault.Other) {
+			return nil, &ConflictError{Chain: append(chain(first.by), e.name+wantedSuffix(e.wanted)), Err: err}
+		}
+		if err == nil && fitsAll(pkg) && (best == nil || isNewer(pkg, best)) {
+			best = pkg
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	return &node{name: e.name, pkg: best, via: e, was: e.was, rule: e.rule}, nil
+}
+
+// maxTogether bounds what the ranges of one peer are multiplied to.
+const maxTogether = 64
+
+// together is the demands in which a version for all may be found: that for
+// what all ranges have in common, and each of them by itself.
+func (r *resolver) together(wants []want) []*demand {
+	var demands []*demand
+	common := []string{""}
+	for _, w := range wants {
+		d := w.peer.demand
+		if slices.Contains(demands, d) {
+			continue
+		}
+		demands = append(demands, d)
+		if d.spec.Kind != Registry || d.spec.Target != wants[0].peer.demand.spec.Target || !isRange(d.spec.Wanted) || strings.Contains(d.spec.Wanted, " - ") {
+			common = nil
+		}
+		var next []string
+		for _, have := range common {
+			for alternative := range strings.SplitSeq(d.spec.Wanted, "||") {
+				next = append(next, strings.TrimSpace(have+" "+strings.TrimSpace(alternative)))
+			}
+		}
+		common = next
+		if len(common) > maxTogether {
+			common = nil
+		}
+	}
+	if len(demands) < 2 || common == nil {
+		return demands
+	}
+	first := wants[0].peer
+	wanted := strings.Join(common, " || ")
+	if first.demand.spec.Target != first.name {
+		wanted = "npm:" + first.demand.spec.Target + "@" + wanted
+	}
+	return append([]*demand{r.demand(first.name, wanted)}, demands...)
+}
+
+func isNewer(a, b *Package) bool {
+	v, errA := npmrange.ParseVersionLoose(a.Version)
+	w, errB := npmrange.ParseVersionLoose(b.Version)
+	return errA == nil && errB == nil && w.Less(v)
 }

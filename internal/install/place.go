@@ -1,9 +1,11 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"dsh/internal/fault"
 	"dsh/internal/npmrange"
@@ -16,24 +18,111 @@ type demand struct {
 	origin   Origin
 	versions versions
 
-	// The package that was held against it last, for one is asked about often.
+	once     sync.Once
+	pkg      *Package // what is found for it
+	foundErr error
+
+	// The package that the resolver held against it last, for one is asked about
+	// often.
 	last     *Package
 	lastFits bool
 }
 
+// demand is the only one for a name and a spec.
 func (r *resolver) demand(name, wanted string) *demand {
-	d := r.demands[[2]string{name, wanted}]
-	if d == nil {
-		d = &demand{}
-		d.spec, d.err = ParseDependency(name, wanted, r.dir)
-		if d.spec.Kind == Registry {
-			d.versions = parseVersions(d.spec.Wanted)
-		} else {
-			d.origin = Origin{d.spec.Kind, originPlace(d.spec, r.dir)}
-		}
-		r.demands[[2]string{name, wanted}] = d
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := [2]string{name, wanted}
+	d := r.demands[key]
+	if d != nil {
+		return d
 	}
+	d = &demand{}
+	d.spec, d.err = ParseDependency(name, wanted, r.dir)
+	if d.spec.Kind == Registry {
+		d.versions = parseVersions(d.spec.Wanted)
+	} else {
+		d.origin = Origin{d.spec.Kind, originPlace(d.spec, r.dir)}
+	}
+	if r.demands == nil {
+		r.demands = map[[2]string]*demand{}
+	}
+	r.demands[key] = d
 	return d
+}
+
+// found is what find has for d. It is asked once, and everybody waits for that
+// answer.
+func (d *demand) found(ctx context.Context, find finder) (*Package, error) {
+	d.once.Do(func() { d.pkg, d.foundErr = find.find(ctx, d.spec) })
+	return d.pkg, d.foundErr
+}
+
+// asked is a package as it is reached below an override.
+type asked struct {
+	pkg  *Package
+	rule *override
+}
+
+// needs is what a package depends on, in order of name.
+type needs struct {
+	dependencies []need
+	peers        []need // optional marks those that need not be there
+}
+
+// needs is what a package depends on below an override.
+func (r *resolver) needs(pkg *Package, rule *override) *needs {
+	r.mu.Lock()
+	known := r.known[asked{pkg, rule}]
+	r.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	known = &needs{}
+	add := func(list *[]need, name, wanted string, optional bool) {
+		if n := r.need(rule, pkg, name, wanted, optional); n != nil {
+			*list = append(*list, *n)
+		}
+	}
+	if count := len(pkg.Dependencies) + len(pkg.Optional); count > 0 {
+		known.dependencies = make([]need, 0, count)
+	}
+	for name, wanted := range pkg.Dependencies {
+		// Optional wins where both kinds list a name, as in npm.
+		if _, also := pkg.Optional[name]; !also && !slices.Contains(pkg.Bundled, name) && !r.omits(name) {
+			add(&known.dependencies, name, wanted, false)
+		}
+	}
+	for name, wanted := range pkg.Optional {
+		if !slices.Contains(pkg.Bundled, name) && !r.omits(name) {
+			add(&known.dependencies, name, wanted, true)
+		}
+	}
+	for name, wanted := range pkg.Peers {
+		if !r.isHost(name) && pkg.Dependencies[name] == "" && pkg.Optional[name] == "" && !slices.Contains(pkg.Bundled, name) {
+			add(&known.peers, name, wanted, slices.Contains(pkg.OptionalPeers, name))
+		}
+	}
+	byName := func(a, b need) int { return strings.Compare(a.name, b.name) }
+	slices.SortFunc(known.dependencies, byName)
+	slices.SortFunc(known.peers, byName)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = map[asked]*needs{}
+	}
+	r.known[asked{pkg, rule}] = known
+	return known
+}
+
+// need is one dependency of a package, nil for the profile, below an override.
+// It is nil where an override takes it away.
+func (r *resolver) need(rule *override, asker *Package, name, wanted string, optional bool) *need {
+	instead, inside := r.settings.Overrides.apply(rule, asker, name, wanted)
+	if instead == removed {
+		return nil
+	}
+	return &need{name: name, wanted: wanted, optional: optional, overridden: instead != wanted, rule: inside, demand: r.demand(name, instead)}
 }
 
 // isTag reports whether only a registry can say what is asked for.
@@ -98,46 +187,50 @@ func (r *resolver) meet(ctx context.Context, e *edge) error {
 		return nil
 	}
 	e.met = true
-	found := reusable(e)
-	chosen := &node{name: e.name, pkg: e.kept, via: e, locked: e.kept != nil, lock: e.lock, lockedAt: e.lockedAt}
+	found := r.reusable(ctx, e)
+	pkg := e.kept
+	if r.dedupe {
+		pkg = cmp.Or(e.shared(r.shared), pkg)
+	}
 	switch {
-	case e.kept != nil:
+	case pkg != nil:
 	case found != nil:
-		chosen.pkg = found.pkg
+		pkg = found.pkg
 	case e.leftOut:
 		return nil
 	default:
 		var err error
-		if chosen.pkg, err = r.pick(ctx, e); err != nil {
+		if pkg, err = r.pick(ctx, e); err != nil {
 			return r.failed(ctx, e, err)
 		}
 	}
-	if err := r.meetPeers(ctx, e.from, chosen.pkg); err != nil {
+	peers := r.needs(pkg, e.rule).peers
+	if err := r.meetPeers(ctx, e.from, peers); err != nil {
 		return err
 	}
-	if found != nil && !r.missesPeers(e.from, found) {
+	if found != nil && !missesPeers(e.from, found, peers) {
 		e.to = found
 		markPasses(e.from, found.parent, e.name)
 		return nil
 	}
-	if e.optional && r.banned[chosen.pkg.describe()] {
+	if e.optional && r.banned[pkg.describe()] {
 		return nil
 	}
-	e.to = chosen
-	return r.place(ctx, chosen)
+	e.to = &node{name: e.name, pkg: pkg, via: e, locked: e.kept != nil, was: e.was, rule: e.rule}
+	return r.place(e.to)
 }
 
 // reusable is the node that Node.js would find for e, when it fits. Where the
 // lockfile holds another package for e, that one does not give way to what
 // merely fits, unless what is found is the successor of the locked one.
-func reusable(e *edge) *node {
+func (r *resolver) reusable(ctx context.Context, e *edge) *node {
 	for at := e.from; at != nil; at = at.parent {
 		found := at.children[e.name]
 		if found == nil {
 			continue
 		}
-		if found.bundled || !e.demand.fits(found.pkg) ||
-			(e.kept != nil && (found.lockedAt != e.lockedAt || found.lock != e.lock) && !isSame(found.pkg, e.kept)) {
+		if found.bundled || !e.demand.fits(found.pkg) || !r.isRightBelow(ctx, found, e.rule) ||
+			(e.kept != nil && !r.dedupe && found.was != e.was && !isSame(found.pkg, e.kept)) {
 			return nil
 		}
 		return found
@@ -145,22 +238,66 @@ func reusable(e *edge) *node {
 	return nil
 }
 
-// peers is the names that pkg expects to find around it, in order.
-func peers(pkg *Package) []string {
-	if len(pkg.Peers) == 0 {
-		return nil
+// isRightBelow reports whether what a node brings is right also for who reaches
+// it below another override.
+func (r *resolver) isRightBelow(ctx context.Context, n *node, rule *override) bool {
+	if n.rule == rule {
+		return true
 	}
-	return slices.DeleteFunc(sortedKeys(pkg.Peers), func(name string) bool {
-		return IsHost(name) || pkg.Dependencies[name] != "" || pkg.Optional[name] != "" || slices.Contains(pkg.Bundled, name)
-	})
+	named := map[string]bool{}
+	for _, at := range []*override{n.rule, rule} {
+		for ; at != nil; at = at.up {
+			for name := range at.below {
+				named[name] = at.up != nil || named[name]
+			}
+		}
+	}
+	return !r.reaches(ctx, n.pkg, named, map[*Package]bool{})
 }
 
-// meetPeers meets those dependencies of from that are peers of pkg, so that
-// pkg can be placed beside them.
-func (r *resolver) meetPeers(ctx context.Context, from *node, pkg *Package) error {
-	for _, name := range peers(pkg) {
-		if i, ok := slices.BinarySearchFunc(from.edges, name, func(e edge, name string) int { return strings.Compare(e.name, name) }); ok {
-			if err := r.meet(ctx, &from.edges[i]); err != nil {
+// reaches reports whether a package needs one of the named, itself or over what
+// it needs.
+func (r *resolver) reaches(ctx context.Context, pkg *Package, named map[string]bool, seen map[*Package]bool) bool {
+	if seen[pkg] {
+		return false
+	}
+	seen[pkg] = true
+	for _, n := range r.needs(pkg, nil).dependencies {
+		if named[n.name] {
+			return true
+		}
+		for _, next := range r.mayBe(ctx, &n) {
+			if r.reaches(ctx, next, named, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayBe is the packages that a dependency may be met by: those of the lockfile
+// that fit, else what is found for it.
+func (r *resolver) mayBe(ctx context.Context, n *need) []*Package {
+	var fit []*Package
+	for _, pkg := range r.atHand()[n.name] {
+		if n.demand.check(pkg) {
+			fit = append(fit, pkg)
+		}
+	}
+	if len(fit) == 0 && n.demand.err == nil && n.demand.spec.Kind == Registry {
+		if pkg, err := n.demand.found(ctx, r.find); err == nil {
+			fit = append(fit, pkg)
+		}
+	}
+	return fit
+}
+
+// meetPeers meets those dependencies of from that are peers of what is placed
+// beside them.
+func (r *resolver) meetPeers(ctx context.Context, from *node, peers []need) error {
+	for i := range peers {
+		if at, ok := slices.BinarySearchFunc(from.edges, peers[i].name, func(e edge, name string) int { return strings.Compare(e.name, name) }); ok {
+			if err := r.meet(ctx, &from.edges[at]); err != nil {
 				return err
 			}
 		}
@@ -168,19 +305,24 @@ func (r *resolver) meetPeers(ctx context.Context, from *node, pkg *Package) erro
 	return nil
 }
 
-// holdsPeer reports whether a peer of pkg stands in the node_modules of at.
-func (r *resolver) holdsPeer(at *node, pkg *Package) bool {
-	return slices.ContainsFunc(peers(pkg), func(name string) bool {
-		child := at.children[name]
-		return child != nil && (child.bundled || r.demand(name, pkg.Peers[name]).fits(child.pkg))
-	})
+// holdsPeer reports whether one of some peers stands in the node_modules of at.
+func holdsPeer(at *node, peers []need) bool {
+	for i := range peers {
+		if child := at.children[peers[i].name]; child != nil && (child.bundled || peers[i].demand.fits(child.pkg)) {
+			return true
+		}
+	}
+	return false
 }
 
 // missesPeers reports whether found stands too high in the tree to find the
 // peers that from finds.
-func (r *resolver) missesPeers(from, found *node) bool {
+func missesPeers(from, found *node, peers []need) bool {
+	if len(peers) == 0 {
+		return false
+	}
 	for at := from; at != found.parent; at = at.parent {
-		if r.holdsPeer(at, found.pkg) {
+		if holdsPeer(at, peers) {
 			return true
 		}
 	}
@@ -201,71 +343,65 @@ func markPasses(from, level *node, name string) {
 // place puts n as high in the tree as it may stand: below the first other
 // package of its name, beside the nearest of its peers, and nowhere in the way
 // of somebody who found the name further up.
-func (r *resolver) place(ctx context.Context, n *node) error {
-	from := n.via.from
+func (r *resolver) place(n *node) error {
+	from, peers := n.via.from, r.needs(n.pkg, n.rule).peers
 	level := from
 	for at := from; at != nil && at.children[n.name] == nil; at = at.parent {
 		if !at.passes[n.name] {
 			level = at
 		}
-		if r.holdsPeer(at, n.pkg) {
+		if holdsPeer(at, peers) {
 			break
 		}
 	}
+	markPasses(from, level, n.name)
+	return r.placeIn(level, n)
+}
+
+// placeIn puts n into the node_modules of level.
+func (r *resolver) placeIn(level, n *node) error {
 	n.parent, n.children = level, map[string]*node{}
 	level.children[n.name] = n
-	markPasses(from, level, n.name)
 	r.queue = append(r.queue, n)
 	if r.nodes++; r.nodes > maxNodes {
 		return &ConflictError{Chain: chain(n), Err: fault.Errorf(fault.Package, "the dependencies need more than %d packages, copies included", maxNodes)}
 	}
 	for up := level; up.parent != nil && n.same == nil; up = up.parent {
-		if up.name == n.name && isSame(up.pkg, n.pkg) {
+		if up.name == n.name && up.rule == n.rule && isSame(up.pkg, n.pkg) {
 			n.same = up
 		}
 	}
-	if r.placed != nil && n.same == nil {
+	if n.same != nil {
+		return nil
+	}
+	if r.placed != nil {
 		r.placed(n.path(), n.pkg)
 	}
-	if n.same != nil || n.pkg.Origin.Kind == Link {
+	if n.pkg.Origin.Kind == Link {
 		return nil // what a link leads to has its own node_modules
 	}
 	for _, name := range n.pkg.Bundled {
 		n.children[name] = &node{name: name, pkg: &Package{Name: name}, parent: n, bundled: true}
 	}
-	for _, name := range peers(n.pkg) {
-		r.passPeer(n, name)
+	needs := r.needs(n.pkg, n.rule)
+	for i := range needs.peers {
+		passPeer(n, &needs.peers[i])
 	}
-	r.addEdges(ctx, n)
+	n.edges = make([]edge, len(needs.dependencies))
+	for i := range needs.dependencies {
+		n.edges[i] = edge{from: n, need: &needs.dependencies[i]}
+	}
 	return nil
 }
 
 // passPeer sees to it that nothing comes between n and a peer that it finds.
-func (r *resolver) passPeer(n *node, name string) {
+func passPeer(n *node, peer *need) {
 	for at := n.parent; at != nil; at = at.parent {
-		if child := at.children[name]; child != nil {
-			if r.demand(name, n.pkg.Peers[name]).fits(child.pkg) {
-				markPasses(n, at, name)
+		if child := at.children[peer.name]; child != nil {
+			if peer.demand.fits(child.pkg) {
+				markPasses(n, at, peer.name)
 			}
 			return
 		}
 	}
-}
-
-// addEdges gives n its dependencies in order of name. Optional wins where both
-// kinds list a name, as in npm.
-func (r *resolver) addEdges(ctx context.Context, n *node) {
-	pkg := n.pkg
-	n.edges = make([]edge, 0, len(pkg.Dependencies)+len(pkg.Optional))
-	for name, wanted := range pkg.Dependencies {
-		if _, also := pkg.Optional[name]; !also && !slices.Contains(pkg.Bundled, name) {
-			n.edges = append(n.edges, r.edge(ctx, n, name, wanted, false))
-		}
-	}
-	for name, wanted := range pkg.Optional {
-		if !slices.Contains(pkg.Bundled, name) {
-			n.edges = append(n.edges, r.edge(ctx, n, name, wanted, true))
-		}
-	}
-	slices.SortFunc(n.edges, func(a, b edge) int { return strings.Compare(a.name, b.name) })
 }

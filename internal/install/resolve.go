@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"dsh/internal/fault"
 	"dsh/internal/install/registry"
@@ -14,10 +15,9 @@ import (
 // finder answers what a spec means right now. The resolver is given one, so
 // that its rules stand apart from registries and disks.
 type finder interface {
-	// find is the package that spec picks.
+	// find is the package that spec picks. It is called by several goroutines at
+	// once, and once only for each spec.
 	find(ctx context.Context, spec Spec) (*Package, error)
-	// prefetch says that find will soon be called for spec.
-	prefetch(ctx context.Context, spec Spec)
 }
 
 // node is one package at its place in the tree being built.
@@ -31,30 +31,45 @@ type node struct {
 	// passes holds the names that this node, or one below it, found further
 	// up the tree. Placing such a name here would change what they find.
 	passes   map[string]bool
-	required bool   // reached over dependencies that are not optional
-	locked   bool   // the lockfile's package, or the profile itself
-	lock     *Lock  // the lockfile that it is looked up in what its dependencies were; nil holds none
-	lockedAt string // where in that one's tree
-	bundled  bool   // holds the place of a package that the parent's archive brings along, in a version that nobody knows
+	required bool      // reached over dependencies that are not optional
+	locked   bool      // the lockfile's package, or the profile itself
+	was      *lockSpot // where in a lockfile's tree it is looked up what its dependencies were; nil for nowhere
+	rule     *override // the override that it is reached below; nil for none
+	bundled  bool      // holds the place of a package that the parent's archive brings along, in a version that nobody knows
 	// same is the node above this one that is the same package. Packages whose
 	// versions need each other in a circle would nest for ever; Node.js follows
 	// a link to the first one instead.
 	same *node
+	// met is the peers that were installed for this node by themselves.
+	met []*edge
+	// made is, in the node of the profile itself, the resolver that made the tree.
+	made *resolver
 }
 
 // edge is one dependency of a node.
 type edge struct {
-	from     *node
-	name     string
-	wanted   string
-	optional bool
-	demand   *demand
-	kept     *Package // what the lockfile holds for it; nil where that is not kept
-	lock     *Lock    // the lockfile in whose tree the name is looked up
-	lockedAt string   // where in that tree it is found
-	leftOut  bool     // it could not be had when the lockfile was made
-	met      bool     // to is decided
-	to       *node
+	from *node
+	*need
+	recalled
+	met bool // to is decided
+	to  *node
+}
+
+// need is what a package says of one dependency.
+type need struct {
+	name       string
+	wanted     string // as the package writes it
+	optional   bool
+	overridden bool      // the profile wants something else for it
+	rule       *override // the override that is reached through it
+	demand     *demand
+}
+
+// recalled is what a lockfile holds for an edge.
+type recalled struct {
+	kept    *Package  // nil where it is not kept
+	was     *lockSpot // where in the lockfile's tree the name is found
+	leftOut bool      // it could not be had when the lockfile was made
 }
 
 // path is the node's place below the profile.
@@ -90,7 +105,12 @@ func (e *ConflictError) Error() string {
 	if len(e.Chain) < 2 {
 		return e.Err.Error()
 	}
-	return fmt.Sprintf("%v\n\tasked for by: %s", e.Err, strings.Join(e.Chain, " → "))
+	return fmt.Sprintf("%v\n\tasked for by: %s", e.Err, fromProfile(e.Chain...))
+}
+
+// fromProfile is a chain of packages as messages write it.
+func fromProfile(chain ...string) string {
+	return "the profile → " + strings.Join(chain, " → ")
 }
 
 func (e *ConflictError) Unwrap() error { return e.Err }
@@ -104,25 +124,33 @@ const maxNodes = 50_000
 // handled one after another, breadth first, dependencies in order of name,
 // except that what is a peer of another dependency comes before it.
 type resolver struct {
-	find    finder
-	dir     string                 // the profile's directory
-	locked  *Lock                  // what to keep; nil keeps nothing
-	taken   *taken                 // what to keep for dependencies from another profile
-	fresh   func(name string) bool // names whose locked version is not kept
-	pinned  map[string]*Package    // picked already for the profile's own dependencies
-	banned  map[string]bool        // "name@version" that no optional dependency may pick
-	demands map[[2]string]*demand  // by name and spec
-	// settings are the profile's, as far as they say what is chosen.
-	settings Settings
+	find     finder
+	dir      string                 // the profile's directory
+	locked   *Lock                  // what to keep; nil keeps nothing
+	taken    *taken                 // what to keep for dependencies from another profile
+	fresh    func(name string) bool // names whose locked version is not kept
+	pinned   map[string]*Package    // picked already for the profile's own dependencies
+	settings Settings               // the profile's, as far as they say what is chosen
 	// provides is the version of a package that the installation provides; nil
 	// where that is not known.
 	provides func(name string) (version string, ok bool)
 	// placed hears of each package as soon as it has a place; nil hears nothing.
 	// A package may be placed again, elsewhere, when resolving starts anew.
 	placed func(at string, pkg *Package)
-	dedupe bool    // versions at hand are shared where they fit, the locked one or not
-	queue  []*node // placed, and their dependencies not yet met
-	nodes  int     // placed so far
+	dedupe bool // versions at hand are shared where they fit, be they the locked ones or not
+
+	mu      sync.Mutex
+	demands map[[2]string]*demand // by name and spec
+	known   map[asked]*needs      // what packages need
+
+	was, takenWas *lockSpot             // the trees of the lockfiles
+	changed       map[string]bool       // names that the overrides of the lockfile say something else of
+	banned        map[string]bool       // "name@version" that no optional dependency may pick
+	shared        map[string][]*Package // by name, what dedupe chooses from, the first that fits
+	queue         []*node               // placed, and their dependencies not yet met
+	hand          map[string][]*Package // see atHand
+	nodes         int                   // placed so far
+	unmet         map[string]bool       // peers for which there is no one version
 }
 
 // droppedError carries the package whose optional dependency failed below it,
@@ -131,10 +159,32 @@ type droppedError struct{ key string }
 
 func (e *droppedError) Error() string { return "optional package " + e.key + " cannot be installed" }
 
-// resolve builds the tree for the wishes, which are sorted by name.
+// resolve builds the tree for the wishes, which are sorted by name. What it
+// will ask for is asked for ahead at the same time.
 func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
+	r.was = spotsOf(r.locked)
+	if r.taken != nil {
+		r.takenWas = spotsOf(r.taken.lock)
+	}
+	r.changed = r.settings.Overrides.differFrom(r.locked)
+	ahead, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.crawl(ahead, wishes)
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	if !r.dedupe {
+		return r.resolved(ctx, wishes)
+	}
+	return r.deduped(ctx, wishes)
+}
+
+func (r *resolver) resolved(ctx context.Context, wishes []Wish) (*node, error) {
 	r.banned = map[string]bool{}
-	r.demands = map[[2]string]*demand{}
 	for {
 		root, err := r.build(ctx, wishes)
 		if dropped, ok := errors.AsType[*droppedError](err); ok {
@@ -150,24 +200,47 @@ func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
 }
 
 func (r *resolver) build(ctx context.Context, wishes []Wish) (*node, error) {
-	root := &node{children: map[string]*node{}, locked: true, lock: r.locked}
+	root := &node{children: map[string]*node{}, locked: true, was: r.was, made: r}
+	root.edges = make([]edge, 0, len(wishes))
 	for _, w := range wishes {
-		root.edges = append(root.edges, r.edge(ctx, root, w.Name, w.Wanted, w.Optional))
+		root.edges = append(root.edges, edge{from: root, need: r.need(nil, nil, w.Name, w.Wanted, w.Optional)})
 	}
-	r.queue, r.nodes = []*node{root}, 0
-	for len(r.queue) > 0 {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		n := r.queue[0]
-		r.queue = r.queue[1:]
-		for i := range n.edges {
-			if err := r.meet(ctx, &n.edges[i]); err != nil {
+	root.edges = slices.DeleteFunc(root.edges, func(e edge) bool { return e.need == nil })
+	r.queue, r.nodes, r.unmet = append(r.queue[:0], root), 0, map[string]bool{}
+	for {
+		for i := 0; i < len(r.queue); i++ {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if err := r.meetAll(ctx, r.queue[i]); err != nil {
 				return nil, err
 			}
 		}
+		r.queue = r.queue[:0]
+		if !r.settings.AutoPeers {
+			return root, nil
+		}
+		if err := r.addPeers(ctx, root); err != nil {
+			return nil, err
+		}
+		if len(r.queue) == 0 {
+			return root, nil
+		}
 	}
-	return root, nil
+}
+
+// meetAll gives all dependencies of a node theirs.
+func (r *resolver) meetAll(ctx context.Context, n *node) error {
+	for i := range n.edges {
+		e := &n.edges[i]
+		e.recalled = r.recall(e.need, n.pkg, n.was, n.locked)
+	}
+	for i := range n.edges {
+		if err := r.meet(ctx, &n.edges[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkPlatform finds a required package that does not run on a machine.
@@ -226,63 +299,54 @@ func wantedSuffix(wanted string) string {
 
 // pick asks for the package that e wants now.
 func (r *resolver) pick(ctx context.Context, e *edge) (*Package, error) {
-	if e.from.parent == nil && r.pinned[e.name] != nil {
+	if e.from.parent == nil && !e.overridden && r.pinned[e.name] != nil {
 		return r.pinned[e.name], nil
 	}
 	if e.demand.err != nil {
 		return nil, e.demand.err
 	}
-	spec := e.demand.spec
-	if e.from.parent != nil && (spec.Kind == Archive || spec.Kind == Folder || spec.Kind == Link) {
+	if isPath(e.demand.spec.Kind) && e.from.parent != nil && !e.overridden {
 		return nil, fault.Errorf(fault.Package, "%s depends on %s as %q, a path on its author's machine", e.from.pkg.describe(), e.name, e.wanted)
 	}
-	return r.find.find(ctx, spec)
+	return e.demand.found(ctx, r.find)
 }
 
-// edge is a new dependency of from, with what the lockfile holds for it. What
-// is not kept will be asked for, and is announced.
-func (r *resolver) edge(ctx context.Context, from *node, name, wanted string, optional bool) edge {
-	e := edge{from: from, name: name, wanted: wanted, optional: optional, demand: r.demand(name, wanted)}
-	r.recall(&e)
-	if e.kept == nil && !e.leftOut && e.demand.err == nil {
-		r.find.prefetch(ctx, e.demand.spec)
-	}
-	return e
-}
+// isPath reports whether packages of a kind stand on this machine.
+func isPath(k Kind) bool { return k == Archive || k == Folder || k == Link }
 
-// recall finds what the lockfile holds for e, as Node.js would find it from
-// where the asking package stood then, which need not be where it stands now.
-func (r *resolver) recall(e *edge) {
-	e.lock, e.lockedAt = e.from.lock, e.from.lockedAt
-	ownEdge := e.from.parent == nil
-	if ownEdge && r.taken.has(e.name) {
-		e.lock = r.taken.lock
+// recall finds what a lockfile holds for what asker, nil for the profile, needs:
+// as Node.js would find it from where the asker stood then, which need not be
+// where it stands now. isLocked says that the asker is the locked one.
+func (r *resolver) recall(n *need, asker *Package, from *lockSpot, isLocked bool) recalled {
+	own := asker == nil
+	if own && r.taken.has(n.name) {
+		from = r.takenWas
 	}
-	if e.lock == nil || (ownEdge && r.pinned[e.name] != nil) {
-		return
+	got := recalled{was: from}
+	if from == nil || own && !n.overridden && r.pinned[n.name] != nil {
+		return got
 	}
+	isFresh := r.fresh(n.name) || r.changed[n.name]
 	// An optional dependency for which the lockfile has nothing could not be
 	// had, and is not asked for again until an update.
-	asked := ownEdge && e.lock.Wanted[e.name] == anyVersion(e.wanted)
-	isOut := e.optional && e.from.locked && !r.fresh(e.name) && (asked || !ownEdge)
-	at, located, ok := e.lock.lookUp(e.from.lockedAt, e.name)
-	if !ok || located.Package == nil {
-		e.leftOut = isOut
-		return
+	asked := own && from.lock.Wanted[n.name] == anyVersion(n.wanted)
+	isOut := n.optional && isLocked && !isFresh && (asked || !own)
+	spot := from.lookUp(n.name)
+	if spot == nil || spot.Package == nil {
+		got.leftOut = isOut
+		return got
 	}
-	if first, ok := e.lock.Nodes[located.Origin.Place]; ok && located.Origin.Kind == Link {
-		at, located = located.Origin.Place, first // a link to the same package above
-	}
-	e.lockedAt = at
+	got.was = spot
 	switch {
-	case r.fresh(e.name) || e.demand.err != nil:
-	case ownEdge && !asked && e.demand.isTag():
+	case isFresh || n.demand.err != nil:
+	case own && !asked && n.demand.isTag():
 		// What the tag means today is what the manifest's author wants.
-	case !asked && !e.demand.fits(located.Package):
-		e.leftOut = isOut
-	case e.demand.spec.Kind == located.Origin.Kind:
-		e.kept = located.Package
+	case !asked && !n.demand.check(spot.Package):
+		got.leftOut = isOut
+	case n.demand.spec.Kind == spot.Origin.Kind:
+		got.kept = spot.Package
 	}
+	return got
 }
 
 // markRequired sets required on every node that the profile reaches without
@@ -298,12 +362,19 @@ func markRequired(root *node) {
 				queue = append(queue, e.to)
 			}
 		}
+		for _, e := range n.met {
+			if !e.to.required {
+				e.to.required = true
+				queue = append(queue, e.to)
+			}
+		}
 	}
 }
 
 // lockOf is the lockfile for a tree.
 func lockOf(root *node, wishes []Wish) *Lock {
-	lock := &Lock{Wanted: map[string]string{}, Nodes: map[string]Located{}}
+	lock := &Lock{Wanted: make(map[string]string, len(wishes)), Nodes: make(map[string]Located, root.made.nodes)}
+	root.made.record(lock, root)
 	for _, w := range wishes {
 		lock.Wanted[w.Name] = anyVersion(w.Wanted)
 	}
@@ -324,6 +395,33 @@ func lockOf(root *node, wishes []Wish) *Lock {
 	}
 	walk(root, "")
 	return lock
+}
+
+// record puts into the lockfile of a tree what it was made under.
+func (r *resolver) record(lock *Lock, root *node) {
+	lock.Overrides, lock.AutoPeers = r.settings.Overrides.values, r.settings.AutoPeers
+	if r.settings.Hosts != OmitHosts {
+		return
+	}
+	omitted := map[string]bool{}
+	var walk func(n *node)
+	walk = func(n *node) {
+		for _, child := range n.children {
+			if child.bundled || child.same != nil {
+				continue
+			}
+			for _, wanted := range []map[string]string{child.pkg.Dependencies, child.pkg.Optional} {
+				for name := range wanted {
+					if r.omits(name) {
+						omitted[name] = true
+					}
+				}
+			}
+			walk(child)
+		}
+	}
+	walk(root)
+	lock.Omitted = sortedKeys(omitted)
 }
 
 // anyVersion writes the empty range, which npm reads as any version, in the
