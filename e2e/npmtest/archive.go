@@ -36,6 +36,7 @@ type directives struct {
 	wrongIntegrity  bool
 	shasumOnly      bool
 	corrupt         bool
+	truncated       bool
 	prefix          string
 	evil            string
 	status          int
@@ -188,7 +189,7 @@ func parseDirectives(comment string) (directives, error) {
 }
 
 func (d *directives) set(key, value string) (err error) {
-	flags := map[string]*bool{"shasum-only": &d.shasumOnly, "corrupt": &d.corrupt, "hang": &d.hang}
+	flags := map[string]*bool{"shasum-only": &d.shasumOnly, "corrupt": &d.corrupt, "truncated": &d.truncated, "hang": &d.hang}
 	if flag, ok := flags[key]; ok {
 		if value != "" {
 			return fmt.Errorf("takes no value")

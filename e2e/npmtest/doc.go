@@ -17,6 +17,7 @@
 //	integrity: wrong        the sha512 and the shasum of the version document are those of other content
 //	shasum-only             the version document has a shasum and no integrity
 //	corrupt                 the gzip stream is damaged; integrity and shasum are those of the damaged bytes
+//	truncated               the second half of the gzip stream is missing; integrity and shasum are those of the first half
 //	prefix: NAME            the folder inside the tarball, else package
 //	evil: KIND              a malicious entry is added to the tarball: one of the Evil constants
 //	status: CODE [TIMES]    a request for the tarball gets this status (the first TIMES requests, else all)
@@ -36,4 +37,8 @@
 //	/-/ping                        an empty object
 //	/files/ARCHIVE.tgz             the tarball of ARCHIVE.txtar in the directory or in its folder files, whose packages no document mentions
 //	/redirect/PATH                 a redirect to /PATH
+//
+// # Faults
+//
+// A server that misbehaves in a way that no archive describes is made with Spoil and one of the functions that give a Fault.
 package npmtest

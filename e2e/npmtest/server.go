@@ -4,10 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,18 +28,46 @@ type Server struct {
 	requests map[string]int
 	token    string
 	etags    bool
+	brought  []string
+	spoiled  func(path string) bool
+	fault    Fault
 }
 
 // New serves the archives of dir on a free port of 127.0.0.1 until Close is called.
 // An archive that cannot be read, or that has an unknown directive, is an error.
 func New(dir string) (*Server, error) {
+	s, err := prepare(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.http.Start()
+	return s, nil
+}
+
+// NewTLS is New over https, with HTTP/2 for those who ask for it. Certificate is what its users have to trust.
+func NewTLS(dir string) (*Server, error) {
+	s, err := prepare(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.http.EnableHTTP2 = true
+	s.http.StartTLS()
+	return s, nil
+}
+
+func prepare(dir string) (*Server, error) {
 	s := &Server{dir: dir, requests: map[string]int{}}
 	if err := s.Reload(); err != nil {
 		return nil, err
 	}
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.http.Start()
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that breaks off is part of the tests
 	return s, nil
+}
+
+// Certificate is the certificate of a server that NewTLS made, in PEM.
+func (s *Server) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
 // URL is the address of the registry, without a slash at the end.
@@ -73,6 +105,13 @@ func (s *Server) ResetRequests() {
 	clear(s.requests)
 }
 
+// Authorizations gives the Authorization headers of all requests that had one.
+func (s *Server) Authorizations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.brought)
+}
+
 // RequireToken makes every request need the header "Authorization: Bearer TOKEN"; the empty string makes none need it.
 func (s *Server) RequireToken(token string) {
 	s.mu.Lock()
@@ -90,9 +129,23 @@ func (s *Server) UseETags(on bool) {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests[r.URL.Path]++
+	if key := r.Header.Get("Authorization"); key != "" {
+		s.brought = append(s.brought, key)
+	}
+	spoiled, fault := s.spoiled, s.fault
+	s.mu.Unlock()
+	if spoiled != nil && spoiled(r.URL.Path) {
+		fault(w, r, http.HandlerFunc(s.answer))
+		return
+	}
+	s.answer(w, r)
+}
+
+// answer is what a registry in order answers.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
 	content, token := s.content, s.token
 	s.mu.Unlock()
-
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return

@@ -65,6 +65,9 @@ func seal(data []byte, d directives) tarball {
 			data[i] ^= 0xff
 		}
 	}
+	if d.truncated {
+		data = data[:len(data)/2]
+	}
 	hashed := data
 	if d.wrongIntegrity {
 		hashed = append([]byte("other content"), data...)
