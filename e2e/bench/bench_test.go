@@ -234,6 +234,13 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestManifests(t *testing.T) {
+	fixtures, err := readFixtures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(fixtures) != 4 {
+		t.Errorf("there are %d fixtures", len(fixtures))
+	}
 	for _, f := range fixtures {
 		for _, m := range managers {
 			files, err := m.files("/work", f)
@@ -244,8 +251,8 @@ func TestManifests(t *testing.T) {
 			if err := json.Unmarshal([]byte(files["package.json"]), &manifest); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(f.dependencies, manifest.Dependencies); diff != "" {
-				t.Errorf("%s of %s (-fixture +manifest)\n%s", f.name, m.name, diff)
+			if diff := cmp.Diff(f.Dependencies, manifest.Dependencies); diff != "" {
+				t.Errorf("%s of %s (-fixture +manifest)\n%s", f.Name, m.name, diff)
 			}
 		}
 	}

@@ -54,7 +54,11 @@ func run(ctx context.Context, args []string) (err error) {
 		return fmt.Errorf("there are no arguments but flags, and at least one run; -h lists the flags")
 	}
 	p := plan{runs: *runs, slowRuns: *slowRuns, timeout: *timeout, judge: *judge, onDisk: *dir != ""}
-	if p.fixtures, err = choose("fixture", *fixtureNames, fixtures, func(f fixture) string { return f.name }); err != nil {
+	fixtures, err := readFixtures()
+	if err != nil {
+		return err
+	}
+	if p.fixtures, err = choose("fixture", *fixtureNames, fixtures, func(f fixture) string { return f.Name }); err != nil {
 		return err
 	}
 	if p.scenarios, err = choose("scenario", *scenarioNames, scenarios, func(s scenario) string { return string(s) }); err != nil {

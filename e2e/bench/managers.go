@@ -25,8 +25,12 @@ var managers = []manager{
 	{
 		name: "dsh", variable: "DSH_BENCH_DSH", project: "dsh/profiles/x", lockfile: "dsh-lock.yaml", caches: []string{"dsh/store", "dsh/state"},
 		files: func(dir string, f fixture) (map[string]string, error) {
-			text, err := packageJSON(f, map[string]any{"dsh": map[string]any{"profile": map[string]any{"bundles": []string{}}}})
-			return map[string]string{"package.json": text, "pnpm-workspace.yaml": fmt.Sprintf("packages:\n  - .\n\nnodeLinker: hoisted\nautoInstallPeers: %t\n", f.peers)}, err
+			profile := map[string]any{"bundles": []string{}}
+			if f.Peers { // else packages of the harness are left to an installation of it, which the others do not know
+				profile["hostPackages"] = "allow"
+			}
+			text, err := packageJSON(f, map[string]any{"dsh": map[string]any{"profile": profile}})
+			return map[string]string{"package.json": text, "pnpm-workspace.yaml": fmt.Sprintf("packages:\n  - .\n\nnodeLinker: hoisted\nautoInstallPeers: %t\n", f.Peers)}, err
 		},
 		environ: func(dir string) []string { return []string{"DSH_HOME=" + filepath.Join(dir, "dsh")} },
 		install: func(s scenario) []string {
@@ -41,7 +45,7 @@ var managers = []manager{
 		name: "bun", variable: "DSH_BENCH_BUN", project: "project", lockfile: "bun.lock", caches: []string{"cache"},
 		files: func(dir string, f fixture) (map[string]string, error) {
 			text, err := packageJSON(f, nil)
-			return map[string]string{"package.json": text, "bunfig.toml": fmt.Sprintf("[install]\npeer = %t\n", f.peers)}, err
+			return map[string]string{"package.json": text, "bunfig.toml": fmt.Sprintf("[install]\npeer = %t\n", f.Peers)}, err
 		},
 		environ: func(dir string) []string { return []string{"BUN_INSTALL_CACHE_DIR=" + filepath.Join(dir, "cache")} },
 		install: func(s scenario) []string {
@@ -59,7 +63,7 @@ var managers = []manager{
 		name: "npm", variable: "DSH_BENCH_NPM", slow: true, never: "dsh", project: "project", lockfile: "package-lock.json", caches: []string{"cache"},
 		files: func(dir string, f fixture) (map[string]string, error) {
 			text, err := packageJSON(f, nil)
-			return map[string]string{"package.json": text, ".npmrc": fmt.Sprintf("legacy-peer-deps=%t\n", !f.peers)}, err
+			return map[string]string{"package.json": text, ".npmrc": fmt.Sprintf("legacy-peer-deps=%t\n", !f.Peers)}, err
 		},
 		environ: func(dir string) []string { return []string{"npm_config_cache=" + filepath.Join(dir, "cache")} },
 		install: func(s scenario) []string {
@@ -81,7 +85,7 @@ func pnpm(name, variable string, slow bool) manager {
 			settings := "packages:\n  - .\n\nstoreDir: %q\ncacheDir: %q\nminimumReleaseAge: 0\nautoInstallPeers: %t\n"
 			return map[string]string{
 				"package.json":        text,
-				"pnpm-workspace.yaml": fmt.Sprintf(settings, filepath.Join(dir, "store"), filepath.Join(dir, "cache"), f.peers),
+				"pnpm-workspace.yaml": fmt.Sprintf(settings, filepath.Join(dir, "store"), filepath.Join(dir, "cache"), f.Peers),
 			}, err
 		},
 		environ: func(dir string) []string { return nil },
@@ -102,7 +106,7 @@ func pnpm(name, variable string, slow bool) manager {
 
 // packageJSON is the manifest of a fixture, with what a manager wants in it besides.
 func packageJSON(f fixture, more map[string]any) (string, error) {
-	document := map[string]any{"name": "bench-" + f.name, "version": "1.0.0", "private": true, "dependencies": f.dependencies}
+	document := map[string]any{"name": "bench-" + f.Name, "version": "1.0.0", "private": true, "dependencies": f.Dependencies}
 	maps.Copy(document, more)
 	text, err := json.MarshalIndent(document, "", "  ")
 	return string(text) + "\n", err

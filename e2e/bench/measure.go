@@ -28,11 +28,11 @@ type place struct {
 
 // measure takes all samples of a fixture.
 func (p *plan) measure(ctx context.Context, f fixture, scratch string, r *report) (err error) {
-	root := filepath.Join(scratch, f.name)
+	root := filepath.Join(scratch, f.Name)
 	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
 	var places []*place
 	for _, m := range p.managers {
-		if m.never == f.name {
+		if m.never == f.Name {
 			continue
 		}
 		at := &place{manager: m, dir: filepath.Join(root, m.name)}
@@ -63,14 +63,14 @@ func (p *plan) measure(ctx context.Context, f fixture, scratch string, r *report
 				}
 				if err != nil {
 					broken[at] = true
-					fmt.Fprintf(os.Stderr, "bench: %s %s %s: %v\n", f.name, s, at.name, err)
-					r.Failures = append(r.Failures, failed{f.name, s, at.name, err.Error()})
+					fmt.Fprintf(os.Stderr, "bench: %s %s %s: %v\n", f.Name, s, at.name, err)
+					r.Failures = append(r.Failures, failed{f.Name, s, at.name, err.Error()})
 					continue
 				}
-				one.Fixture, one.Scenario, one.Manager, one.Run = f.name, s, at.name, i
+				one.Fixture, one.Scenario, one.Manager, one.Run = f.Name, s, at.name, i
 				r.Samples = append(r.Samples, one)
 				fmt.Fprintf(os.Stderr, "bench: %-6s %-6s %-6s %d: %7.3f s, %6.2f s user, %6.2f s system, %4.0f MiB\n",
-					f.name, s, at.name, i+1, one.Wall, one.User, one.System, one.Peak)
+					f.Name, s, at.name, i+1, one.Wall, one.User, one.System, one.Peak)
 			}
 		}
 	}
@@ -78,12 +78,12 @@ func (p *plan) measure(ctx context.Context, f fixture, scratch string, r *report
 		if broken[at] {
 			continue
 		}
-		t := tree{Fixture: f.name, Manager: at.name}
+		t := tree{Fixture: f.Name, Manager: at.name}
 		if err := t.count(filepath.Join(at.dir, at.project, "node_modules")); err != nil {
 			return err
 		}
 		if p.judge {
-			if err := t.judge(ctx, filepath.Join(at.dir, at.project)); err != nil {
+			if err := t.judge(ctx, filepath.Join(at.dir, at.project), f); err != nil {
 				return err
 			}
 		}
@@ -258,8 +258,12 @@ func isPackage(manifest string) bool {
 }
 
 // judge asks e2e/judge about a project.
-func (t *tree) judge(ctx context.Context, project string) error {
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("e2e", "judge", "judge.mjs"), "--json", project)
+func (t *tree) judge(ctx context.Context, project string, f fixture) error {
+	args := []string{filepath.Join("e2e", "judge", "judge.mjs"), "--json"}
+	if !f.Peers {
+		args = append(args, "--host", "@deepseek-ai/*")
+	}
+	cmd := exec.CommandContext(ctx, "node", append(args, project)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH=")
 	var complaints strings.Builder
 	cmd.Stderr = &complaints

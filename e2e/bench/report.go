@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -88,6 +89,16 @@ func (r *report) json(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o666)
 }
 
+// fixtures names those that were measured, in that order.
+func (r *report) fixtures() (names []string) {
+	for _, one := range r.Samples {
+		if !slices.Contains(names, one.Fixture) {
+			names = append(names, one.Fixture)
+		}
+	}
+	return names
+}
+
 // of is the samples of one cell in the order of runs.
 func (r *report) of(fixture string, s scenario, manager string) []sample {
 	var cell []sample
@@ -166,11 +177,11 @@ func (r *report) markdown(w io.Writer) error {
 	p.line("")
 	p.line("| fixture | scenario | program | runs | median s (min–max) | user s | system s | peak MiB | dsh ÷ it (min–max) | goal |")
 	p.line("| --- | --- | --- | --: | --: | --: | --: | --: | --: | --- |")
-	for _, f := range fixtures {
+	for _, fixture := range r.fixtures() {
 		for _, s := range scenarios {
-			ours := r.of(f.name, s, "dsh")
+			ours := r.of(fixture, s, "dsh")
 			for _, m := range managers {
-				r.row(p, f.name, s, m.name, ours)
+				r.row(p, fixture, s, m.name, ours)
 			}
 		}
 	}

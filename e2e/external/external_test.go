@@ -29,13 +29,14 @@ var programs struct {
 	pnpm      string // directory of pnpm 10
 	pnpmStore string // where pnpm keeps packages
 	verdaccio string // its script
+	semver    string // the node_modules directory in which the npm package semver is
 	reference string // a directory that holds an npm install of the reference launcher
 }
 
 func TestMain(m *testing.M) {
 	for name, place := range map[string]*string{
 		"DSH_E2E_NODE": &programs.node, "DSH_E2E_PNPM": &programs.pnpm, "DSH_E2E_PNPM_STORE": &programs.pnpmStore,
-		"DSH_E2E_VERDACCIO": &programs.verdaccio, "DSH_E2E_REFERENCE": &programs.reference,
+		"DSH_E2E_VERDACCIO": &programs.verdaccio, "DSH_E2E_SEMVER": &programs.semver, "DSH_E2E_REFERENCE": &programs.reference,
 	} {
 		*place = os.Getenv(name)
 		if *place == "" {

@@ -58,6 +58,16 @@ func startVerdaccio(t *testing.T) server {
 	address := freeAddress(t)
 	cmd := exec.Command(filepath.Join(programs.node, "node"), programs.verdaccio, "-c", "conf.yml", "-l", address)
 	cmd.Dir = dir
+	exited := start(t, cmd)
+	s := server{url: "http://" + address}
+	waitForServer(t, s.url+"/-/ping", exited)
+	s.token = s.addUser(t)
+	return s
+}
+
+// start starts a server and stops it when the test ends. The channel is closed when it ends by itself.
+func start(t *testing.T, cmd *exec.Cmd) <-chan struct{} {
+	t.Helper()
 	var output lockedBuffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
@@ -72,13 +82,10 @@ func startVerdaccio(t *testing.T) server {
 		_ = cmd.Process.Kill() // it may have ended
 		<-exited
 		if t.Failed() {
-			t.Logf("verdaccio said:\n%s", output.String())
+			t.Logf("%s said:\n%s", filepath.Base(cmd.Args[1]), output.String())
 		}
 	})
-	s := server{url: "http://" + address}
-	waitForServer(t, s.url+"/-/ping", exited)
-	s.token = s.addUser(t)
-	return s
+	return exited
 }
 
 func freeAddress(t *testing.T) string {
@@ -103,9 +110,9 @@ func waitForServer(t *testing.T, url string, exited <-chan struct{}) {
 		}
 		select {
 		case <-exited:
-			t.Fatal("verdaccio ended before it answered")
+			t.Fatal("the server ended before it answered")
 		case <-deadline:
-			t.Fatal("verdaccio did not answer within a minute")
+			t.Fatal("the server did not answer within a minute")
 		case <-tick.C:
 		}
 	}
