@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -16,7 +16,6 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/profile"
-	"dsh/internal/ui"
 )
 
 // pluginCommand is `dsh plugin`: the package commands that people know from
@@ -32,21 +31,29 @@ func (r *runner) pluginCommand() *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    r.badFlag,
 		Subcommands: []*cli.Command{
-			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd, append(kindFlags(),
-				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"}, forceFlag())...),
-			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove, forceFlag(),
-				&cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "fail for names that the profile does not depend on"}),
-			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall, append(kindFlags(),
-				&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E"}, Usage: "save exact versions"},
-				&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Usage: "fail instead of changing the lockfile"},
-				&cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: "lay out everything anew, fetch damaged packages again, and go on though the profile would not start"})...),
+			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd,
+				kindFlags(), saveFlags(), changeFlags(), networkFlags(), []cli.Flag{forceFlag()}),
+			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove,
+				changeFlags(), networkFlags(), []cli.Flag{forceFlag(),
+					&cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "fail for names that the profile does not depend on"}}),
+			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall,
+				kindFlags(), saveFlags(), changeFlags(), networkFlags(), []cli.Flag{
+					&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Aliases: []string{"frozen"}, Usage: "fail instead of changing the lockfile"},
+					&cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: "lay out everything anew, fetch damaged packages again, and go on though the profile would not start"}}),
 			r.verb("update", []string{"up", "upgrade"}, "resolve packages anew: the named ones, or all", "[<name>...]", r.pluginUpdate,
-				&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}, forceFlag()),
-			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList),
+				changeFlags(), networkFlags(), []cli.Flag{forceFlag(),
+					&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}}),
+			r.verb("outdated", nil, "show which packages have newer versions, and why those are not taken", "[<name>...]", r.pluginOutdated,
+				networkFlags(), []cli.Flag{&cli.BoolFlag{DisableDefaultText: true, Name: "exit-code", Usage: "exit with 1 if there are newer versions"}}),
+			r.verb("why", nil, "show who asks for a package", "<package>[@<version>]", r.pluginWhy, localFlags()),
+			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList, localFlags(), []cli.Flag{
+				&cli.BoolFlag{DisableDefaultText: true, Name: "tree", Usage: "list what they depend on as well"},
+				&cli.IntFlag{Name: "depth", Usage: "list this many levels of it", DefaultText: "all"}}),
 			r.verb("copy", nil, "copy packages of another profile, in the versions that it has", "[<name>...]", r.pluginCopy,
-				&cli.StringFlag{Name: "from", Usage: "the profile that has them"},
-				&cli.BoolFlag{DisableDefaultText: true, Name: "update", Usage: "take the other profile's version of what is there already"},
-				&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "say what would be copied, and change nothing"}, forceFlag()),
+				networkFlags(), []cli.Flag{
+					&cli.StringFlag{Name: "from", Usage: "the profile that has them"},
+					&cli.BoolFlag{DisableDefaultText: true, Name: "update", Usage: "take the other profile's version of what is there already"},
+					&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "say what would be copied, and change nothing"}, forceFlag()}),
 			r.exemptionVerb("version-exemptions", "print the bundles that are let through with another harness version", " ", r.versionExemptions),
 			r.exemptionVerb("allow-version", "let a bundle through with a harness version that its peers exclude", "<package@version>", r.allowVersion,
 				harnessFlag(), &cli.BoolFlag{DisableDefaultText: true, Name: "accept-risk", Usage: "say that the bundle may break the harness, or be broken by it"}),
@@ -68,6 +75,40 @@ func kindFlags() []cli.Flag {
 	}
 }
 
+func saveFlags() []cli.Flag {
+	return []cli.Flag{&cli.BoolFlag{DisableDefaultText: true, Name: "save-exact", Aliases: []string{"E", "exact"}, Usage: "save exact versions"}}
+}
+
+// changeFlags are those of the verbs that resolve and lay out packages.
+func changeFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "print the whole plan, and write nothing"},
+		&cli.StringFlag{Name: "host-packages", Usage: "what becomes of packages of the harness that plugins depend on: warn, omit or allow"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "copy", Usage: "copy files out of the store and never link them, from now on in this profile"},
+	}
+}
+
+// networkFlags are those of the verbs that ask registries.
+func networkFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{DisableDefaultText: true, Name: "offline", Usage: "use nothing but the store and what is known of packages already"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "prefer-offline", Usage: "ask registries only about what is not known yet, however old that is"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "fresh", Usage: "ask registries about everything"},
+		&cli.StringFlag{Name: "registry", Usage: "the npm registry to ask, instead of .npmrc's"},
+		&cli.StringFlag{Name: "before", Usage: "leave out versions published after this day or time (2026-11-30, 2026-11-30T12:00:00Z)"},
+		&cli.StringFlag{Name: "min-release-age", Usage: "leave out versions younger than this (3d, 12h; 0 for none)"},
+	}
+}
+
+// localFlags are accepted where no registry is asked anyway.
+func localFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "offline", Hidden: true},
+		&cli.BoolFlag{Name: "prefer-offline", Hidden: true},
+		&cli.StringFlag{Name: "registry", Hidden: true},
+	}
+}
+
 // ignoredFlags are pnpm's flags that are accepted because scripts pass them,
 // and why each changes nothing here.
 var ignoredFlags = []struct {
@@ -80,7 +121,6 @@ var ignoredFlags = []struct {
 	{"workspace-root", false, ""},
 	{"w", false, ""},
 	{"ignore-workspace", false, ""},
-	{"prefer-offline", false, "packages in the store are never fetched again anyway"},
 	{"silent", false, ""},
 	{"s", false, ""},
 	{"reporter", true, "use --json for output that programs read"},
@@ -88,12 +128,9 @@ var ignoredFlags = []struct {
 	{"r", false, "a profile is no workspace"},
 }
 
-// verb is one package command with the flags that all of them take.
-func (r *runner) verb(name string, aliases []string, usage, args string, do func(*pluginRun) error, flags ...cli.Flag) *cli.Command {
-	flags = append(flags,
-		&cli.BoolFlag{DisableDefaultText: true, Name: "offline", Usage: "use nothing but the store and the lockfile"},
-		&cli.StringFlag{Name: "registry", Usage: "the npm registry to ask, instead of .npmrc's"},
-	)
+// verb is one package command with its flags and those that all of them take.
+func (r *runner) verb(name string, aliases []string, usage, args string, do func(*pluginRun) error, kinds ...[]cli.Flag) *cli.Command {
+	flags := slices.Concat(kinds...)
 	for _, f := range ignoredFlags {
 		if f.value {
 			flags = append(flags, &cli.StringFlag{Name: f.name, Hidden: true})
@@ -113,7 +150,7 @@ type pluginRun struct {
 	ctx      context.Context
 	env      action.Env
 	opts     action.PluginOptions
-	progress *ui.Progress
+	progress *installProgress
 }
 
 func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
@@ -130,39 +167,19 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 			r.ui.Say("%s changes nothing here: %s", dashed(f.name), f.note)
 		}
 	}
-	run := &pluginRun{runner: r, cli: c, ctx: c.Context, env: env, progress: r.ui.Progress()}
+	run := &pluginRun{runner: r, cli: c, ctx: c.Context, env: env, progress: r.installing()}
 	run.opts = action.PluginOptions{
-		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Force: c.Bool("force"), Events: installEvents(run.progress),
+		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Force: c.Bool("force"), Events: run.progress.events(),
+		Copy: c.Bool("copy"), DryRun: c.Bool("dry-run"),
+	}
+	if err := readChoices(c, &run.opts); err != nil {
+		return nil, err
 	}
 	return run, nil
 }
 
 // shellProfile is the profile's name for commands to paste.
 func (p *pluginRun) shellProfile() string { return fault.ShellWord(p.opts.Name.String()) }
-
-// installEvents shows on a progress line how an install proceeds.
-func installEvents(progress *ui.Progress) install.Events {
-	var received, fetched, total atomic.Int64
-	fetching := func() {
-		if total.Load() == 0 {
-			return // an archive that is fetched to learn its name
-		}
-		progress.Set("fetching packages: %d of %d, %s", fetched.Load(), total.Load(), ui.Bytes(received.Load()))
-	}
-	return install.Events{
-		Resolving: func(name string) { progress.Set("resolving %s", name) },
-		Fetching: func(done, all int) {
-			fetched.Store(int64(done))
-			total.Store(int64(all))
-			fetching()
-		},
-		Received: func(n int64) {
-			received.Add(n)
-			fetching()
-		},
-		Linking: func(n int) { progress.Set("laying out %d packages", n) },
-	}
-}
 
 func (r *runner) pluginAdd(p *pluginRun) error {
 	args := p.cli.Args().Slice()
@@ -195,6 +212,10 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 		return fault.Errorf(fault.Other, "--save-prod, --save-dev and --save-optional exclude each other")
 	}
 	report, err := action.Add(p.ctx, p.env, p.opts, specs, install.AddOptions{Kind: kind, Exact: p.cli.Bool("save-exact")})
+	if err == nil {
+		p.progress.Set("looking for newer versions")
+		report.There = action.Newer(p.ctx, p.env, p.opts, report, specs)
+	}
 	return p.report(report, err)
 }
 
@@ -282,7 +303,13 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 		return ended(p.ctx, err)
 	}
 	p.said(report)
-	return p.ui.Result(report, func(w io.Writer) { printReport(w, report) })
+	if err := p.ui.Result(report, func(w io.Writer) { printReport(w, report) }); err != nil {
+		return err
+	}
+	if line := p.progress.summary(report.Tree, p.ui.Watched()); line != "" {
+		p.ui.Say("%s", line)
+	}
+	return nil
 }
 
 // said tells what a user should know of a change besides its result.
@@ -303,12 +330,33 @@ func (p *pluginRun) said(report *action.Report) {
 				c.Name, p.shellProfile(), fault.ShellWord("my-"+path.Base(c.Name)+"@"+ownSpec(c))))
 		}
 	}
+	for _, d := range report.There {
+		p.ui.Say("%s", thereText(p, d))
+	}
 	for _, name := range report.Absent {
 		p.ui.Say("nothing to remove: profile %s does not depend on %s", report.Profile, name)
 	}
 	if by := report.Tree.Replaced; by != "" {
 		p.ui.Say("node_modules was made by %s and has been made anew", by)
 	}
+}
+
+// thereText says of a package that was to be added and is there already which
+// version that is, and which is newer.
+func thereText(p *pluginRun, d install.Dated) string {
+	text := fmt.Sprintf("%s %s is installed already, as %s", d.Name, d.Current, d.Spec)
+	within, beyond := d.Wanted != d.Current && d.Wanted != "", d.Latest != d.Wanted && d.Latest != ""
+	update := fmt.Sprintf("dsh plugin --profile %s update %s", p.shellProfile(), fault.ShellWord(d.Name))
+	newest := fmt.Sprintf("dsh plugin --profile %s update --latest %s", p.shellProfile(), fault.ShellWord(d.Name))
+	switch {
+	case !d.Outdated:
+		return text + ", and that is the newest"
+	case within && beyond:
+		return fmt.Sprintf("%s; %s is newer (%s), and the newest is %s (%s)", text, d.Wanted, update, d.Latest, newest)
+	case within:
+		return fmt.Sprintf("%s; %s is newer: %s", text, d.Wanted, update)
+	}
+	return fmt.Sprintf("%s; the newest is %s: %s", text, d.Latest, newest)
 }
 
 // ownSpec is where a package came from, to be written behind another name.
@@ -388,7 +436,11 @@ func changeLine(c install.Change) string {
 
 func (r *runner) pluginList(p *pluginRun) error {
 	if p.cli.Args().Present() {
-		return fault.Errorf(fault.Other, "plugin list takes no names; it lists everything that the profile depends on")
+		return fault.WithHint(fault.Errorf(fault.Other, "plugin list takes no names; it lists everything that the profile depends on"),
+			"dsh plugin --profile %s why %s shows one", p.shellProfile(), fault.ShellWord(p.cli.Args().First()))
+	}
+	if p.cli.Bool("tree") || p.cli.IsSet("depth") {
+		return p.listTree()
 	}
 	listing, err := action.List(p.ctx, p.env, p.opts.Name)
 	if err != nil {
@@ -555,7 +607,7 @@ func (r *runner) otherPluginVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, list, copy, version-exemptions, allow-version and revoke-version", args[0])
+	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, outdated, why, list, copy, version-exemptions, allow-version and revoke-version", args[0])
 	if meant := r.closestVerb(c, args[0]); meant != "" {
 		return fault.WithHint(unknown, "did you mean: dsh plugin --profile %s %s", fault.ShellWord(name.String()), fault.ShellWords(append([]string{meant}, args[1:]...)...))
 	}

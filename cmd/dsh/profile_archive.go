@@ -36,11 +36,11 @@ func (p *profileRun) export() error {
 	if err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	defer progress.Stop()
 	opts := action.ExportOptions{
 		Name: name, File: p.cli.String("output"), Force: p.cli.Bool("force"), Packages: p.cli.Bool("with-packages"),
-		Include: p.cli.StringSlice("include"), Version: version(), Events: installEvents(progress),
+		Include: p.cli.StringSlice("include"), Version: version(), Events: progress.events(),
 	}
 	switch {
 	case opts.File == "":
@@ -89,10 +89,10 @@ func (p *profileRun) importProfile() error {
 	if err := p.done(); err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	defer progress.Stop()
 	opts := action.ImportOptions{
-		Name: p.cli.String("name"), Offline: p.cli.Bool("offline"), Include: p.cli.StringSlice("include"), Events: installEvents(progress),
+		Name: p.cli.String("name"), Offline: p.cli.Bool("offline"), Include: p.cli.StringSlice("include"), Events: progress.events(),
 	}
 	if opts.Name == "" && !p.invocation.Implied {
 		opts.Name = p.invocation.Profile

@@ -47,9 +47,9 @@ func (p *profileRun) homeOnly() (bool, error) {
 }
 
 // pluginOptions are what restoring packages takes.
-func (p *profileRun) pluginOptions(name profile.Name, progress *ui.Progress) action.PluginOptions {
+func (p *profileRun) pluginOptions(name profile.Name, progress *installProgress) action.PluginOptions {
 	return action.PluginOptions{
-		Name: name, Offline: p.cli.Bool("offline"), Registry: p.cli.String("registry"), Events: installEvents(progress),
+		Name: name, Offline: p.cli.Bool("offline"), Registry: p.cli.String("registry"), Events: progress.events(),
 	}
 }
 
@@ -235,7 +235,7 @@ func (p *profileRun) rollback() error {
 	if err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	defer progress.Stop()
 	var done *action.RolledBack
 	if home {
@@ -395,7 +395,7 @@ func (p *profileRun) undelete() error {
 	if err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	defer progress.Stop()
 	done, err := action.Undelete(p.ctx, p.env, p.pluginOptions(name, progress))
 	progress.Stop()

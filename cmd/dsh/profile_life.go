@@ -376,7 +376,7 @@ func (p *profileRun) create() error {
 			bundles = append(bundles, text)
 		}
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	opts := action.CreateOptions{PluginOptions: p.pluginOptions(name, progress), Template: p.cli.String("template"), Bundles: bundles}
 	opts.Force = p.cli.Bool("force")
 	if p.cli.IsSet("template") && opts.Template == "" {
@@ -391,13 +391,13 @@ func (p *profileRun) copy() error {
 	if err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	made, err := action.CopyProfile(p.ctx, p.env, p.pluginOptions(to, progress), from)
 	return p.made(to, progress, made, err)
 }
 
 // made prints what was made.
-func (p *profileRun) made(name profile.Name, progress *ui.Progress, made *action.Made, err error) error {
+func (p *profileRun) made(name profile.Name, progress *installProgress, made *action.Made, err error) error {
 	progress.Stop()
 	if err != nil {
 		return err
@@ -433,7 +433,7 @@ func (p *profileRun) rename() error {
 	if err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	done, err := action.RenameProfile(p.ctx, p.env, p.pluginOptions(to, progress), from)
 	progress.Stop()
 	if err != nil {

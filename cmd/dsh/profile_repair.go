@@ -76,7 +76,7 @@ func (p *profileRun) repair() error {
 	if err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	defer progress.Stop()
 	opts := action.RepairOptions{PluginOptions: p.pluginOptions(name, progress), Rows: p.cli.Bool("rows")}
 	progress.Set("looking at profile %s", name)
@@ -99,7 +99,7 @@ func (p *profileRun) repair() error {
 				return &saidError{fault.Composition}
 			}
 		}
-		progress = p.ui.Progress()
+		progress = p.installing()
 		defer progress.Stop()
 		opts.PluginOptions = p.pluginOptions(name, progress)
 		if found, err = action.Mend(p.ctx, p.env, opts, found); err != nil {
@@ -178,7 +178,7 @@ func (p *profileRun) adopt() error {
 	if err != nil {
 		return err
 	}
-	progress := p.ui.Progress()
+	progress := p.installing()
 	defer progress.Stop()
 	opts := action.AdoptOptions{PluginOptions: p.pluginOptions(name, progress), DryRun: p.cli.Bool("dry-run")}
 	opts.Force = p.cli.Bool("force")

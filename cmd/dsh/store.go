@@ -44,6 +44,10 @@ func (r *runner) storeCommand() *cli.Command {
 				&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "only show what would go"},
 				&cli.BoolFlag{DisableDefaultText: true, Name: "generations", Usage: "first give up what is kept of removed profiles, so that they cannot be brought back; pinned generations stay"},
 				&cli.BoolFlag{DisableDefaultText: true, Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}),
+			verb("verify", "hold every file in the store against its hash", r.storeVerify,
+				&cli.BoolFlag{DisableDefaultText: true, Name: "fix", Usage: "take out what is damaged, so that it is fetched again"}),
+			verb("path", "print the directory of the store", r.storePath),
+			verb("size", "print how much the store holds", r.storeSize),
 		},
 	}
 }
@@ -84,6 +88,63 @@ func (r *runner) storePrune(c *cli.Context, env action.Env) error {
 		return err
 	}
 	return r.ui.Result(pruned, func(w io.Writer) { printPruned(w, pruned) })
+}
+
+func (r *runner) storeVerify(c *cli.Context, env action.Env) error {
+	progress := r.installing()
+	defer progress.Stop()
+	verified, err := action.VerifyStore(c.Context, env, action.VerifyOptions{
+		Fix: c.Bool("fix"), Progress: func(n int) { progress.Set("reading package %d", n) },
+	})
+	progress.Stop()
+	if err != nil {
+		return err
+	}
+	left := 0
+	for _, d := range verified.Damaged {
+		if !d.Removed {
+			left++
+		}
+	}
+	err = r.ui.Result(verified, func(w io.Writer) {
+		for _, d := range verified.Damaged {
+			name, did := d.Name, ""
+			if name == "" {
+				name = d.Integrity
+			}
+			if d.Removed {
+				did = "; removed"
+			}
+			fmt.Fprintf(w, "%s: %s%s\n", line(name), line(d.Problem), did)
+		}
+		fmt.Fprintf(w, "%s read, %d damaged\n", contents(verified.Contents), len(verified.Damaged))
+	})
+	switch {
+	case err != nil:
+		return err
+	case left > 0:
+		r.ui.Say("dsh store verify --fix takes out what is damaged; it is fetched again when it is needed")
+		return &saidError{fault.Environment}
+	case len(verified.Damaged) > 0:
+		r.ui.Say("profiles may hold the same files: dsh profile repair NAME looks at one and mends it")
+	}
+	return nil
+}
+
+func (r *runner) storePath(_ *cli.Context, env action.Env) error {
+	dir := env.Home.StoreDir()
+	return r.ui.Result(map[string]string{"path": dir}, func(w io.Writer) { fmt.Fprintln(w, dir) })
+}
+
+func (r *runner) storeSize(_ *cli.Context, env action.Env) error {
+	size, err := action.MeasureStore(env)
+	if err != nil {
+		return err
+	}
+	return r.ui.Result(size, func(w io.Writer) {
+		fmt.Fprintf(w, "%s in %s\n", contents(size.Contents), counted(size.Files, "file"))
+		fmt.Fprintf(w, "%s remembered of registries\n", ui.Bytes(size.Metadata))
+	})
 }
 
 // askToForget asks before what is kept of removed profiles is given up.

@@ -53,8 +53,11 @@ type Report struct {
 	Tree    install.TreeChange `json:"packages"`
 	// Absent are packages that were to be removed and that the profile does not
 	// depend on.
-	Absent   []string `json:"absent,omitempty"`
-	Warnings []string `json:"-"`
+	Absent []string `json:"absent,omitempty"`
+	// There are packages that were to be added by their name alone and that the
+	// profile has, held against what their registry has.
+	There    []install.Dated `json:"there,omitempty"`
+	Warnings []string        `json:"-"`
 }
 
 // Add installs packages into a profile, which is made when it is missing.

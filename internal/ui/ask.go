@@ -27,7 +27,7 @@ func (u *UI) Ask(ctx context.Context, question string) (bool, error) {
 	if !u.answers || !u.errTerminal || u.JSON {
 		return false, fault.WithHint(fault.Errorf(fault.Other, "nobody can be asked here: %s", clean(question)), "add --yes to say yes")
 	}
-	fmt.Fprintf(u.Err, "dsh: %s [y/N] ", clean(question))
+	u.news("dsh: %s [y/N] ", clean(question))
 	// A read from a terminal cannot be taken back; it is left behind when ctx ends.
 	type answer struct {
 		line string

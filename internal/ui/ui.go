@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
 
 	"golang.org/x/term"
@@ -31,9 +32,13 @@ type UI struct {
 	errTerminal bool
 	colour      bool // on Err
 	outColour   bool
-	warnings    []string  // kept for the JSON document
-	in          io.Reader // of answers
-	answers     bool      // in is a terminal
+	warnings    []string   // kept for the JSON document
+	in          io.Reader  // of answers
+	answers     bool       // in is a terminal
+	columns     func() int // of the terminal behind Err; nil where there is none
+
+	mu       sync.Mutex // of Err, where others write above the progress line
+	progress *Progress
 }
 
 // New looks at the streams and the environment once.
@@ -41,6 +46,15 @@ func New(stdout, stderr io.Writer, getenv func(string) string) *UI {
 	u := &UI{Out: stdout, Err: stderr, errTerminal: isTerminal(stderr)}
 	u.errTerminal = u.errTerminal && getenv("TERM") != "dumb"
 	u.colour = u.errTerminal && getenv("NO_COLOR") == ""
+	if f, ok := stderr.(interface{ Fd() uintptr }); ok {
+		u.columns = func() int {
+			width, _, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				return 0
+			}
+			return width
+		}
+	}
 	u.outColour = isTerminal(stdout) && getenv("TERM") != "dumb" && getenv("NO_COLOR") == ""
 	return u
 }
@@ -50,6 +64,22 @@ func New(stdout, stderr io.Writer, getenv func(string) string) *UI {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// width is how many columns the terminal has; 0 where that is not known.
+func (u *UI) width() int {
+	if u.columns == nil {
+		return 0
+	}
+	return u.columns()
+}
+
+// news writes to standard error, above the progress line.
+func (u *UI) news(format string, args ...any) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.progress.clear()
+	fmt.Fprintf(u.Err, format, args...)
 }
 
 // Colours of output.
@@ -110,7 +140,7 @@ func isControl(r rune) bool {
 // Say writes one line of news to standard error.
 func (u *UI) Say(format string, args ...any) {
 	if !u.JSON {
-		fmt.Fprintf(u.Err, "dsh: %s\n", clean(fmt.Sprintf(format, args...)))
+		u.news("dsh: %s\n", clean(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -120,7 +150,7 @@ func (u *UI) Warn(text string) {
 		u.warnings = append(u.warnings, text)
 		return
 	}
-	fmt.Fprintf(u.Err, "dsh: %s %s\n", u.paint(yellow, "warning:"), clean(text))
+	u.news("dsh: %s %s\n", u.paint(yellow, "warning:"), clean(text))
 }
 
 // Notice writes a line whose words other programs know, as they are.
@@ -129,7 +159,7 @@ func (u *UI) Notice(text string) {
 		u.warnings = append(u.warnings, text)
 		return
 	}
-	fmt.Fprintf(u.Err, "dsh: %s\n", clean(text))
+	u.news("dsh: %s\n", clean(text))
 }
 
 // Result writes the result of a command: value as JSON, or what text prints.

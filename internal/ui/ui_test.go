@@ -77,8 +77,7 @@ func TestText(t *testing.T) {
 	if out.String() != "done\n" || errs.String() != "dsh: warning: careful\ndsh: [x] patch: skipped\nerror: no\n  more\n" {
 		t.Errorf("out %q, err %q", out, errs)
 	}
-	p := u.Progress()
-	p.Set("busy %d", 1)
+	p := u.Progress(func() string { return "busy" })
 	p.Stop()
 	p.Stop()
 	if errs.Len() > 200 {
