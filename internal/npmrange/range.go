@@ -89,6 +89,16 @@ func (r Range) Satisfies(v Version) bool {
 	return false
 }
 
+// NamesPrerelease reports whether Satisfies may admit a prerelease.
+func (r Range) NamesPrerelease() bool {
+	for i := range r.comparators {
+		if r.comparators[i].version != nil {
+			return !r.any
+		}
+	}
+	return false
+}
+
 // SatisfiesPrerelease reports whether r admits v where prereleases count as
 // any other version: npm's includePrerelease, which also lowers the bounds that
 // were not written in full, so that 2.x admits 2.0.0-beta.

@@ -160,6 +160,20 @@ func (v Version) Prerelease() bool { return v.pre != "" }
 // Major is the first number.
 func (v Version) Major() uint64 { return v.numbers.major }
 
+// Numbers are the three numbers.
+func (v Version) Numbers() (major, minor, patch uint64) {
+	return v.numbers.major, v.numbers.minor, v.numbers.patch
+}
+
+// Text is the text with its build metadata.
+func (v Version) Text() string { return v.text }
+
+// Release is a version of three numbers that are known already, and no
+// prerelease, whose text is at hand.
+func Release(text string, major, minor, patch uint64) Version {
+	return Version{text: text, numbers: core{major, minor, patch}}
+}
+
 // comparePrereleases is the order of two versions that differ in nothing else;
 // "" is none, which comes after all.
 func comparePrereleases(a, b string) int {

@@ -1,10 +1,7 @@
 package manifest
 
 import (
-	"encoding/json"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -29,33 +26,3 @@ func Program(name, file string) (string, string, bool) {
 
 // inside is a path without the steps that would lead above its root.
 func inside(p string) string { return path.Join("/", p)[1:] }
-
-// programs reads a bin member: a map, one file under the package's own name,
-// or a list of files under theirs. Of entries that clean to one name the first
-// in the order of the names as they are written counts.
-func programs(name string, bin json.RawMessage) map[string]string {
-	raw := map[string]string{}
-	switch {
-	case len(bin) == 0:
-	case bin[0] == '"':
-		raw[name] = stringOf(bin)
-	case bin[0] == '[':
-		for _, file := range list(bin) {
-			raw[path.Base(file)] = file
-		}
-	default:
-		raw = texts(bin)
-	}
-	var out map[string]string
-	for _, written := range slices.Sorted(maps.Keys(raw)) {
-		program, file, ok := Program(written, raw[written])
-		if _, taken := out[program]; taken || !ok {
-			continue
-		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[program] = file
-	}
-	return out
-}

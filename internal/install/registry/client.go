@@ -49,8 +49,10 @@ type Client struct {
 	maxDocument int64
 	maxTarball  int64
 	slots       chan struct{} // one for each document on its way
-	packuments  flight[*Packument]
-	manifests   flight[*Manifest]
+	large       chan struct{} // for the one that takes much memory
+	documents   flight[document, *Packument]
+	cache       *cache
+	mode        CacheMode
 }
 
 // New makes a client. Its caller closes it.
@@ -75,9 +77,11 @@ func New(config Config, opts Options) (*Client, error) {
 		c.maxTarball = defaultMaxTarball
 	}
 	c.slots = make(chan struct{}, max(1, min(config.MaxSockets, maxConnections)))
-	c.packuments.keep = func(err error) bool {
-		_, ok := errors.AsType[*NotFoundError](err)
-		return ok
+	c.large = make(chan struct{}, 1)
+	c.documents.keep = func(err error) bool { return errors.Is(err, errGone) }
+	c.mode = opts.Mode
+	if opts.CacheDir != "" {
+		c.cache = newCache(opts.CacheDir, opts.ReadOnly)
 	}
 	c.http = &http.Client{
 		Transport:     &stallTransport{next: &authTransport{next: c.base, credentials: config.credentials}, after: config.FetchTimeout},
@@ -86,8 +90,10 @@ func New(config Config, opts Options) (*Client, error) {
 	return c, nil
 }
 
-// Close lets go of the connections that are kept open.
+// Close lets go of the connections that are kept open, and finishes what is
+// kept on disk.
 func (c *Client) Close() {
+	c.cache.close()
 	if t, ok := c.base.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
@@ -105,34 +111,16 @@ func (c *Client) RegistryFor(name string) string { return c.config.RegistryFor(n
 // tags. The error is a *NotFoundError, an *AuthError, a *NetworkError, or the
 // context's.
 func (c *Client) Packument(ctx context.Context, name string) (*Packument, error) {
-	return c.packuments.do(ctx, name, func() (*Packument, error) { return c.fetchPackument(ctx, name) })
+	return c.packument(ctx, document{name: name})
 }
 
-func (c *Client) fetchPackument(ctx context.Context, name string) (*Packument, error) {
-	registry := c.RegistryFor(name)
-	path, ok := escapedName(name)
-	if !ok {
-		return nil, &NotFoundError{Name: name, Registry: registry}
-	}
-	var p *Packument
-	err := c.document(ctx, exchange{
-		doing:   "get the versions of " + name,
-		address: registry + path,
-		header: http.Header{
-			"Accept":          {"application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*"},
-			"Accept-Encoding": {"gzip"},
-		},
-	}, func(text string) (err error) {
-		p, err = ParsePackument(name, registry, text)
-		return err
-	})
+func (c *Client) packument(ctx context.Context, d document) (*Packument, error) {
+	d.registry = c.RegistryFor(d.name)
+	p, err := c.documents.do(ctx, d, func() (*Packument, error) { return c.load(ctx, d) })
 	if errors.Is(err, errGone) {
-		return nil, &NotFoundError{Name: name, Registry: registry}
+		return nil, &NotFoundError{Name: d.name, Registry: d.registry}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p, err
 }
 
 // Find is the version that npm takes for what is wanted of a package, as Pick
@@ -143,6 +131,10 @@ func (c *Client) Find(ctx context.Context, name, wanted string, opts PickOptions
 		return Choice{Manifest: m}, err
 	}
 	p, err := c.Packument(ctx, name)
+	if err == nil && !opts.Before.IsZero() && !p.dated(opts.Before) {
+		// The abbreviated form has no times.
+		p, err = c.packument(ctx, document{name: name, full: true})
+	}
 	if err != nil {
 		return Choice{}, err
 	}
@@ -152,46 +144,26 @@ func (c *Client) Find(ctx context.Context, name, wanted string, opts PickOptions
 // Version is the manifest of one exact version. It asks for that version alone
 // where the registry serves such documents, which is far less to read.
 func (c *Client) Version(ctx context.Context, name string, version npmrange.Version) (*Manifest, error) {
-	if p, ok := c.packuments.peek(name); ok {
-		return p.exact(version.String())
+	d := document{name: name, version: version.String(), registry: c.RegistryFor(name)}
+	all := document{name: name, registry: d.registry}
+	if p, ok := c.documents.peek(all); ok {
+		return p.exact(d.version)
 	}
-	m, err := c.manifests.do(ctx, name+"@"+version.String(), func() (*Manifest, error) {
-		return c.fetchVersion(ctx, name, version.String())
-	})
-	if !errors.Is(err, errGone) && !errors.Is(err, errStatus) {
-		return m, err
-	}
-	// Nothing of use there: the registry may not serve such documents, or have
-	// no such version, and its document about the package says which.
-	p, err := c.Packument(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return p.exact(version.String())
-}
-
-func (c *Client) fetchVersion(ctx context.Context, name, version string) (*Manifest, error) {
-	registry := c.RegistryFor(name)
-	path, ok := escapedName(name)
-	if !ok {
-		return nil, &NotFoundError{Name: name, Registry: registry}
-	}
-	var m *Manifest
-	err := c.document(ctx, exchange{
-		doing:   "get " + name + "@" + version,
-		address: registry + path + "/" + url.PathEscape(version),
-		header:  http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"gzip"}},
-	}, func(text string) (err error) {
-		m, err = parseManifest(name, version, registry, text)
-		if err != nil || m.claimed != version {
-			return errGone
+	p, err := c.documents.do(ctx, d, func() (*Packument, error) {
+		if p := c.keptVersion(all, d.version); p != nil {
+			return p, nil
 		}
-		return nil
+		return c.load(ctx, d)
 	})
+	if errors.Is(err, errGone) || errors.Is(err, errStatus) {
+		// Nothing of use there: the registry may not serve such documents, or have
+		// no such version, and its document about the package says which.
+		p, err = c.Packument(ctx, name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return m, nil
+	return p.exact(d.version)
 }
 
 // escapedName is the name as registries have it in addresses: @scope%2fname.

@@ -19,7 +19,7 @@ import (
 	"dsh/internal/fault"
 )
 
-const document = `{"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"version":"1.0.0"}}}`
+const packumentJSON = `{"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"version":"1.0.0"}}}`
 
 // serve starts a registry and a client of it that does not try twice.
 func serve(t *testing.T, handler http.HandlerFunc, npmrc ...string) (*Client, *httptest.Server) {
@@ -36,7 +36,7 @@ func TestPackument(t *testing.T) {
 		seen = r
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
-		fmt.Fprint(z, document)
+		fmt.Fprint(z, packumentJSON)
 		z.Close()
 	}, "//HOST/:_authToken=token")
 	for name, path := range map[string]string{"is-number": "/is-number", "@scope/name": "/@scope%2fname", "odd~1": "/odd~1"} {
@@ -118,14 +118,14 @@ func TestPackumentErrors(t *testing.T) {
 		"broken JSON": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprint(w, document[:20])
+				fmt.Fprint(w, packumentJSON[:20])
 			}, "",
 			`get the versions of x from HOST: its answer is no package document: the JSON ends too early`, fault.Network, "",
 		},
 		"truncated": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "1000")
-				fmt.Fprint(w, document)
+				fmt.Fprint(w, packumentJSON)
 			}, "",
 			`get the versions of x from HOST: the connection ended early`, fault.Network, "",
 		},
@@ -133,7 +133,7 @@ func TestPackumentErrors(t *testing.T) {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				z := gzip.NewWriter(w)
-				fmt.Fprint(z, document)
+				fmt.Fprint(z, packumentJSON)
 				z.Flush()
 			}, "",
 			`get the versions of x from HOST: the connection ended early`, fault.Network, "",
@@ -142,7 +142,8 @@ func TestPackumentErrors(t *testing.T) {
 			func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				z := gzip.NewWriter(w)
-				for zeros := make([]byte, 1<<16); r.Context().Err() == nil; {
+				fmt.Fprint(z, `{"readme":"`)
+				for zeros := []byte(strings.Repeat("0", 1<<16)); r.Context().Err() == nil; {
 					_, _ = z.Write(zeros)
 					_ = z.Flush()
 					w.(http.Flusher).Flush()
@@ -160,7 +161,7 @@ func TestPackumentErrors(t *testing.T) {
 		},
 		"silence": {
 			func(w http.ResponseWriter, r *http.Request) {
-				fmt.Fprint(w, document[:10])
+				fmt.Fprint(w, packumentJSON[:10])
 				w.(http.Flusher).Flush()
 				<-r.Context().Done()
 			}, "fetch-timeout=50",
@@ -224,7 +225,7 @@ func TestRedirectDropsToken(t *testing.T) {
 	var got sync.Map
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got.Store("other"+r.URL.Path, r.Header.Get("Authorization"))
-		fmt.Fprint(w, document)
+		fmt.Fprint(w, packumentJSON)
 	}))
 	defer other.Close()
 	client, server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -235,7 +236,7 @@ func TestRedirectDropsToken(t *testing.T) {
 		case "/npm/outside":
 			http.Redirect(w, r, "/elsewhere/outside", http.StatusFound)
 		default:
-			fmt.Fprint(w, document)
+			fmt.Fprint(w, packumentJSON)
 		}
 	}, "registry=http://HOST/npm/", "//HOST/npm/:_authToken=token")
 	for _, name := range []string{"away", "outside"} {
@@ -305,7 +306,7 @@ func TestRetry(t *testing.T) {
 					if resp != nil {
 						resp.Request = r
 						if resp.StatusCode == 200 {
-							resp.Body = io.NopCloser(strings.NewReader(document))
+							resp.Body = io.NopCloser(strings.NewReader(packumentJSON))
 						}
 					}
 					return resp, err
@@ -346,19 +347,20 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// What moves may take as long as it likes, and what does not move ends.
+// What moves may take its time, and what does not move ends.
 func TestProgress(t *testing.T) {
 	for _, tt := range []struct {
 		pause time.Duration
 		took  time.Duration
 		want  string
 	}{
-		{50 * time.Second, time.Duration(len(document)) * 50 * time.Second, ""},
+		{5 * time.Second, time.Duration(len(packumentJSON)) * 5 * time.Second, ""},
+		{50 * time.Second, 10 * time.Minute, "get the versions of x from registry.npmjs.org: its answer takes too long"},
 		{70 * time.Second, 60 * time.Second, "get the versions of x from registry.npmjs.org: no data for 60 s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := newClient(t, mustLoad(t, nil, "fetch-retries=0"), Options{Transport: transport(func(r *http.Request) (*http.Response, error) {
-				resp := answer(200, &slowly{document, tt.pause, r.Context()})
+				resp := answer(200, &slowly{packumentJSON, tt.pause, r.Context()})
 				resp.Request = r
 				return resp, nil
 			})})
@@ -410,7 +412,7 @@ func TestPackumentOnce(t *testing.T) {
 			most.Store(max(most.Load(), running.Add(1)))
 			time.Sleep(time.Second)
 			running.Add(-1)
-			resp := answer(200, strings.NewReader(document))
+			resp := answer(200, strings.NewReader(packumentJSON))
 			if strings.HasSuffix(r.URL.Path, "missing") {
 				resp.StatusCode = 404
 			}
@@ -456,7 +458,7 @@ func TestPackumentAbandoned(t *testing.T) {
 			case <-r.Context().Done():
 				return nil, r.Context().Err()
 			}
-			resp := answer(200, strings.NewReader(document))
+			resp := answer(200, strings.NewReader(packumentJSON))
 			resp.Request = r
 			return resp, nil
 		})})
@@ -505,7 +507,7 @@ func TestVersion(t *testing.T) {
 					tt.single(w, r)
 					return
 				}
-				fmt.Fprint(w, document)
+				fmt.Fprint(w, packumentJSON)
 			})
 			for range 2 {
 				m, err := client.Version(t.Context(), "x", version(t, "1.0.0"))
@@ -526,7 +528,7 @@ func TestVersion(t *testing.T) {
 			w.WriteHeader(404)
 			return
 		}
-		fmt.Fprint(w, document)
+		fmt.Fprint(w, packumentJSON)
 	})
 	_, err := client.Version(t.Context(), "x", version(t, "7.0.0"))
 	if none, ok := errors.AsType[*NoMatchError](err); !ok || none.Wanted != "7.0.0" {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -99,7 +100,8 @@ var (
 	errStatus = errors.New("not understood") // an answer that refuses the question as such
 )
 
-// open asks once. The answer's status is 200, or 206 where a range was asked.
+// open asks once. The answer's status is 200, or 206 where a range was asked,
+// or 304 where it was asked whether something still holds.
 func (c *Client) open(ctx context.Context, x exchange) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, x.address, nil)
 	if err != nil {
@@ -112,6 +114,9 @@ func (c *Client) open(ctx context.Context, x exchange) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.failed(ctx, x, err)
+	}
+	if resp.StatusCode == http.StatusNotModified && (req.Header.Get("If-None-Match") != "" || req.Header.Get("If-Modified-Since") != "") {
+		return resp, nil
 	}
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent && req.Header.Get("Range") != "" {
 		return resp, nil
@@ -179,32 +184,200 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// document fetches a JSON document whole and has it read, with retries.
-func (c *Client) document(ctx context.Context, x exchange, read func(text string) error) error {
-	return c.retry(ctx, func() error {
+// document is what a registry is asked for: all versions of a package, or one.
+type document struct {
+	registry, name string
+	version        string // "" for all
+	full           bool   // not the abbreviated form
+}
+
+func (d document) doing() string {
+	if d.version != "" {
+		return "get " + d.name + "@" + d.version
+	}
+	return "get the versions of " + d.name
+}
+
+// load is a document that is kept, or else the registry's answer. The error is
+// errGone where there is none.
+func (c *Client) load(ctx context.Context, d document) (*Packument, error) {
+	path, ok := escapedName(d.name)
+	if !ok {
+		return nil, errGone
+	}
+	kept := c.cache.load(d)
+	if kept != nil && c.usable(d, kept) {
+		return kept.packument, nil
+	}
+	if c.mode == Offline {
+		return nil, fault.WithHint(
+			fault.Errorf(fault.Network, "%s: nothing is kept of it, and --offline asks no registry", d.doing()),
+			"run the command once without --offline")
+	}
+	x := exchange{doing: d.doing(), address: d.registry + path, header: http.Header{
+		"Accept":          {"application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*"},
+		"Accept-Encoding": {"gzip"},
+	}}
+	if d.full || d.version != "" {
+		x.header["Accept"] = []string{"application/json"}
+	}
+	if d.version != "" {
+		x.address += "/" + url.PathEscape(d.version)
+	}
+	if kept != nil {
+		kept.ask(x.header)
+	}
+	var p *Packument
+	err := c.retry(ctx, func() (err error) {
 		select {
 		case c.slots <- struct{}{}:
 			defer func() { <-c.slots }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		resp, err := c.open(ctx, x)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		text, err := readText(resp, c.maxDocument)
-		if errors.Is(err, errTooLong) {
-			return &NetworkError{Doing: x.doing, Host: x.host(), Cause: fmt.Sprintf("its answer is longer than %d bytes", c.maxDocument), Err: err}
-		}
-		if err != nil {
-			return c.failed(ctx, x, err)
-		}
-		if err := read(text); err != nil {
-			return &NetworkError{Doing: x.doing, Host: x.host(), Cause: notJSON(resp, err), Err: err}
-		}
-		return nil
+		p, err = c.ask(ctx, d, x, kept)
+		return err
 	})
+	return p, err
+}
+
+// documentTimes is how many times the time that a server may send nothing a
+// whole document may take.
+const documentTimes = 10
+
+var errSlow = errors.New("its answer takes too long")
+
+// ask asks for a document once.
+func (c *Client) ask(ctx context.Context, d document, x exchange, kept *keptDocument) (*Packument, error) {
+	within := ctx
+	if c.config.FetchTimeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeoutCause(ctx, documentTimes*c.config.FetchTimeout, errSlow)
+		defer cancel()
+	}
+	resp, err := c.open(within, x)
+	if err != nil {
+		return nil, c.late(within, x, err)
+	}
+	defer resp.Body.Close()
+	now := time.Now()
+	if resp.StatusCode == http.StatusNotModified {
+		kept.renew(resp.Header, now)
+		c.cache.save(kept)
+		return kept.packument, nil
+	}
+	data, err := c.compact(within, d, resp)
+	switch {
+	case errors.Is(err, errGone):
+		return nil, err
+	case errors.Is(err, errTooLong):
+		return nil, &NetworkError{Doing: x.doing, Host: x.host(), Cause: fmt.Sprintf("its answer is longer than %d bytes", c.maxDocument), Err: err}
+	}
+	if broken, ok := errors.AsType[*readError](err); ok {
+		return nil, c.late(within, x, c.failed(ctx, x, broken.error))
+	}
+	if err != nil {
+		failure := &NetworkError{Doing: x.doing, Host: x.host(), Cause: notJSON(resp, err), Err: err}
+		if d.version != "" {
+			failure.Err = errStatus
+		}
+		return nil, failure
+	}
+	p, err := openPackument(d.name, d.registry, data)
+	if err != nil {
+		return nil, err
+	}
+	c.cache.save(keptFrom(d, p, data, resp.Header, now))
+	return p, nil
+}
+
+// late is err, or that the whole took too long.
+func (c *Client) late(ctx context.Context, x exchange, err error) error {
+	if errors.Is(context.Cause(ctx), errSlow) {
+		return &NetworkError{Doing: x.doing, Host: x.host(), Cause: errSlow.Error(), Err: errSlow}
+	}
+	return err
+}
+
+// readError is a failure of the connection and not of what came.
+type readError struct{ error }
+
+type bodyReader struct{ io.Reader }
+
+func (r bodyReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = &readError{err}
+	}
+	return n, err
+}
+
+var unzippers sync.Pool // of *gzip.Reader
+
+// compact reads an answer into the compact form.
+func (c *Client) compact(ctx context.Context, d document, resp *http.Response) (string, error) {
+	var body io.Reader = bodyReader{resp.Body}
+	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+		unzip, _ := unzippers.Get().(*gzip.Reader)
+		if unzip == nil {
+			unzip = new(gzip.Reader)
+		}
+		defer unzippers.Put(unzip)
+		if err := unzip.Reset(body); err != nil {
+			return "", broken(err)
+		}
+		body = zipReader{unzip}
+	} else if resp.ContentLength > c.maxDocument {
+		return "", errTooLong
+	}
+	src := source{r: body, left: c.maxDocument}
+	held := false
+	src.enlarge = func() error {
+		select {
+		case c.large <- struct{}{}:
+			held = true
+			return nil
+		case <-ctx.Done():
+			return &readError{ctx.Err()}
+		}
+	}
+	defer func() {
+		if held {
+			<-c.large
+		}
+	}()
+	b := newBuilder(d.name, d.registry, src)
+	defer b.release()
+	var err error
+	if d.version != "" {
+		err = b.single(d.version)
+	} else {
+		err = b.packument()
+	}
+	if err != nil {
+		return "", err
+	}
+	return b.finish()
+}
+
+// zipReader tells a packed answer that was cut or damaged from one that is no
+// document: both may come out right the next time, only the first is asked for
+// again.
+type zipReader struct{ io.Reader }
+
+func (r zipReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = broken(err)
+	}
+	return n, err
+}
+
+func broken(err error) error {
+	if already, ok := errors.AsType[*readError](err); ok {
+		return already
+	}
+	return &readError{err}
 }
 
 func notJSON(resp *http.Response, err error) string {
@@ -212,32 +385,4 @@ func notJSON(resp *http.Response, err error) string {
 		return fmt.Sprintf("its answer is %s and no package document", strconv.Quote(kind))
 	}
 	return "its answer is no package document: " + err.Error()
-}
-
-var errTooLong = errors.New("too long")
-
-// readText is the body of an answer, unpacked, of at most limit bytes.
-func readText(resp *http.Response, limit int64) (string, error) {
-	var body io.Reader = resp.Body
-	var b strings.Builder
-	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		unpacked, err := gzip.NewReader(body)
-		if err != nil {
-			return "", err
-		}
-		defer unpacked.Close()
-		body = unpacked
-	} else if n := resp.ContentLength; n > limit {
-		return "", errTooLong
-	} else if n > 0 {
-		b.Grow(int(n))
-	}
-	n, err := io.Copy(&b, io.LimitReader(body, limit+1))
-	if err != nil {
-		return "", err
-	}
-	if n > limit {
-		return "", errTooLong
-	}
-	return b.String(), nil
 }

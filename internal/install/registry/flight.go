@@ -8,10 +8,10 @@ import (
 // flight answers each key once: who asks while the answer is being fetched
 // waits for it, and who asks later gets the same. Failures are forgotten, but
 // for those that keep says are an answer. The zero flight is ready.
-type flight[T any] struct {
+type flight[K comparable, T any] struct {
 	keep  func(error) bool
 	mu    sync.Mutex
-	calls map[string]*call[T]
+	calls map[K]*call[T]
 }
 
 type call[T any] struct {
@@ -21,14 +21,14 @@ type call[T any] struct {
 	abandoned bool // whoever fetched was called off; that is no answer
 }
 
-func (f *flight[T]) do(ctx context.Context, key string, fetch func() (T, error)) (T, error) {
+func (f *flight[K, T]) do(ctx context.Context, key K, fetch func() (T, error)) (T, error) {
 	for {
 		f.mu.Lock()
 		c, found := f.calls[key]
 		if !found {
 			c = &call[T]{done: make(chan struct{})}
 			if f.calls == nil {
-				f.calls = map[string]*call[T]{}
+				f.calls = map[K]*call[T]{}
 			}
 			f.calls[key] = c
 		}
@@ -58,7 +58,7 @@ func (f *flight[T]) do(ctx context.Context, key string, fetch func() (T, error))
 }
 
 // peek is the answer of a key, where there is one.
-func (f *flight[T]) peek(key string) (value T, ok bool) {
+func (f *flight[K, T]) peek(key K) (value T, ok bool) {
 	f.mu.Lock()
 	c := f.calls[key]
 	f.mu.Unlock()

@@ -3,14 +3,23 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"dsh/internal/install/manifest"
 )
+
+// one is a manifest that stands in a packument.
+func one(name, version, registry, text string) (*Manifest, error) {
+	p, err := ParsePackument(name, registry, fmt.Sprintf(`{"versions":{%q:%s}}`, version, text))
+	if err != nil {
+		return nil, err
+	}
+	return p.Manifest(version)
+}
 
 func TestManifest(t *testing.T) {
 	const text = `{
@@ -27,15 +36,14 @@ func TestManifest(t *testing.T) {
 			Bin:          map[string]string{"n": "cli.js"},
 		},
 		Deprecated:   `use "z"`,
-		Dist:         Dist{Tarball: "https://r.example/@s/n/-/n-1.0.0.tgz", Integrity: "sha512-x", Shasum: "ab"},
+		Dist:         Dist{Tarball: "https://r.example/@s/n/-/n-1.0.0.tgz", Integrity: "sha512-x"},
 		UnpackedSize: 12,
-		claimed:      "1.0.0-claimed",
 	}
-	got, err := parseManifest("@s/n", "1.0.0", "https://r.example/", text)
+	got, err := one("@s/n", "1.0.0", "https://r.example/", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Manifest{})); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("manifest (-want +got):\n%s", diff)
 	}
 }
@@ -45,7 +53,7 @@ func TestManifestOddTypes(t *testing.T) {
 	for _, field := range []string{"deprecated", "dist", "version"} {
 		for _, value := range odd {
 			text := fmt.Sprintf(`{%q: %s, "dependencies": {"after": "1"}}`, field, value)
-			m, err := parseManifest("n", "1.0.0", DefaultRegistry, text)
+			m, err := one("n", "1.0.0", DefaultRegistry, text)
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 			} else if m.Dependencies["after"] != "1" {
@@ -54,32 +62,9 @@ func TestManifestOddTypes(t *testing.T) {
 		}
 	}
 	for _, text := range odd {
-		m, err := parseManifest("n", "1.0.0", DefaultRegistry, text)
+		m, err := one("n", "1.0.0", DefaultRegistry, text)
 		if err != nil || m.Name != "n" || m.Version != "1.0.0" || m.Dist.Tarball == "" {
 			t.Errorf("the manifest %s: %+v, %v", text, m, err)
-		}
-	}
-}
-
-func TestQuoteAfter(t *testing.T) {
-	simple := func(s string, i int) int {
-		for ; i < len(s) && s[i] != '"'; i++ {
-			if s[i] == '\\' {
-				i++
-			}
-		}
-		return i
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	const alphabet = "\"\\#!]\x00\xa2\xdcaaaaaaaaaaaaaaaa"
-	for range 100_000 {
-		b := make([]byte, random.IntN(40))
-		for i := range b {
-			b[i] = alphabet[random.IntN(len(alphabet))]
-		}
-		s := string(b)
-		if got, want := quoteAfter(s, 0), simple(s, 0); got != want {
-			t.Fatalf("%q: %d, want %d", s, got, want)
 		}
 	}
 }
@@ -110,7 +95,7 @@ func TestParsePackument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"v1.10.0", "1.2.0", "1.0.0", "1.0.0"}, p.Versions()); diff != "" {
+	if diff := cmp.Diff([]string{"v1.10.0", "1.2.0", "1.0.0"}, p.Versions()); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"latest": "1.0.0"}, p.Tags); diff != "" {
@@ -122,8 +107,13 @@ func TestParsePackument(t *testing.T) {
 	if m, err := p.Manifest("7.0.0"); m != nil || err != nil {
 		t.Errorf("a version that is not there: %+v, %v", m, err)
 	}
-	if times := p.publishedTimes(); len(times) != 1 || times["1.0.0"].IsZero() {
-		t.Errorf("times: %v", times)
+	if at := p.Published("1.0.0"); at != time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC) {
+		t.Errorf("published: %v", at)
+	}
+	for _, version := range []string{"1.2.0", "v1.10.0", "created", "9.9.9"} {
+		if at := p.Published(version); !at.IsZero() {
+			t.Errorf("%s was published %v", version, at)
+		}
 	}
 }
 
@@ -139,7 +129,7 @@ func TestParsePackumentErrors(t *testing.T) {
 			t.Errorf("%q is read", text)
 		}
 	}
-	p, err := ParsePackument("n", DefaultRegistry, `{"versions": {"1.0.0": {"bin" 1}}}`)
+	p, err := ParsePackument("n", DefaultRegistry, `{"versions": {"1.0.0": {"bin": {"a" 1}}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,16 +156,15 @@ func FuzzParsePackument(f *testing.F) {
 			}
 			return
 		}
-		p.publishedTimes()
 		for _, spec := range []string{"", "latest", "^1", "1.0.0"} {
 			_, _ = Pick(p, spec, PickOptions{NodeVersion: version(t, "24.21.0")})
 		}
 		if !reads {
 			return
 		}
-		for _, e := range p.versions {
-			if _, err := p.Manifest(e.version); err != nil {
-				t.Errorf("%q: the manifest of %q: %v", text, e.version, err)
+		for version := range want.Versions {
+			if m, err := p.Manifest(version); err != nil || m == nil {
+				t.Errorf("%q: the manifest of %q: %v, %v", text, version, m, err)
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"dsh/internal/fault"
@@ -33,10 +34,9 @@ func (p *Packument) pick(spec string, opts PickOptions) (Choice, error) {
 		return Choice{Manifest: m}, err
 	}
 	choice := Choice{Manifest: m}
-	free := opts
-	free.Before = time.Time{}
-	if other, err := Pick(p, spec, free); err == nil && other.Version != m.Version {
-		choice.Skipped, choice.SkippedAt = other.Version, p.Published(other.Version)
+	opts.Before = time.Time{}
+	if other, err := Pick(p, spec, opts); err == nil && other.Version != m.Version {
+		choice.Skipped, choice.SkippedAt = other.Version, other.Published
 	}
 	return choice, nil
 }
@@ -48,18 +48,12 @@ func (p *Packument) pick(spec string, opts PickOptions) (Choice, error) {
 // error is a *NoMatchError where no version is it.
 func Pick(p *Packument, spec string, opts PickOptions) (*Manifest, error) {
 	k := picker{p: p, wanted: spec, opts: opts}
-	if !opts.Before.IsZero() {
-		k.times = p.times()
-	}
 	text := strings.TrimSpace(spec)
 	if spec == "" {
 		return k.byRange(npmrange.Range{}, true)
 	}
 	if v, err := npmrange.ParseVersionLoose(text); err == nil {
-		if !k.allowed(v.String()) {
-			return nil, k.none()
-		}
-		return k.take(v.String())
+		return k.exact(v.String())
 	}
 	if r, err := npmrange.ParseRangeLoose(text); err == nil {
 		return k.byRange(r, text == "*")
@@ -74,23 +68,24 @@ type picker struct {
 	p      *Packument
 	wanted string
 	opts   PickOptions
-	times  map[string]time.Time
 }
 
 func (k *picker) none() error { return k.p.noMatch("ETARGET", k.wanted, k.opts.Before) }
 
 // allowed reports whether a version is old enough, as far as is known.
-func (k *picker) allowed(version string) bool {
-	at, known := k.times[version]
-	return !known || !at.After(k.opts.Before)
+func (k *picker) allowed(r *record) bool {
+	return k.opts.Before.IsZero() || r.published == 0 || !r.time().After(k.opts.Before)
 }
 
-func (k *picker) take(version string) (*Manifest, error) {
-	m, err := k.p.Manifest(version)
-	if err == nil && m == nil {
-		err = k.none()
+func (k *picker) exact(version string) (*Manifest, error) {
+	i := k.p.find(version)
+	if i < 0 {
+		return nil, k.none()
 	}
-	return m, err
+	if r := k.p.record(i); !k.allowed(&r) {
+		return nil, k.none()
+	}
+	return k.p.manifest(i)
 }
 
 // byTag takes what the tag names, or what is below it where that is too new.
@@ -99,8 +94,12 @@ func (k *picker) byTag(tag string) (*Manifest, error) {
 	if !ok {
 		return nil, k.none()
 	}
-	if k.allowed(version) {
-		return k.take(version)
+	i := k.p.find(version)
+	if i < 0 {
+		return nil, k.none()
+	}
+	if r := k.p.record(i); k.allowed(&r) {
+		return k.p.manifest(i)
 	}
 	r, err := npmrange.ParseRangeLoose("<=" + version)
 	if err != nil {
@@ -109,47 +108,41 @@ func (k *picker) byTag(tag string) (*Manifest, error) {
 	return k.byRange(r, false)
 }
 
+var everything = sync.OnceValue(func() npmrange.Range {
+	r, _ := npmrange.ParseRange("*")
+	return r
+})
+
 // byRange takes the best version in r, or of all where any is set. With it,
 // latest is taken even if it is a prerelease.
 func (k *picker) byRange(r npmrange.Range, any bool) (*Manifest, error) {
-	if latest, ok := k.p.Tags["latest"]; ok && k.allowed(latest) {
-		v, err := npmrange.ParseVersionLoose(latest)
-		if any || err == nil && r.Satisfies(v) {
-			m, err := k.p.Manifest(latest)
-			if err != nil {
-				return nil, err
-			}
-			if m != nil && m.Deprecated == "" && k.enginesFit(m) {
-				return m, nil
-			}
+	if latest := k.p.latest; latest >= 0 {
+		c := k.p.record(latest)
+		fits := any || latest < k.p.count-k.p.odd && r.Satisfies(k.p.version(&c))
+		if fits && k.allowed(&c) && k.grade(&c) == faultless {
+			return k.p.manifest(latest)
 		}
 	}
 	if any {
-		var err error
-		if r, err = npmrange.ParseRange("*"); err != nil {
-			return nil, err
-		}
+		r = everything()
 	}
 	return k.best(r)
 }
 
 func (k *picker) best(r npmrange.Range) (*Manifest, error) {
-	var best *Manifest
-	bestGrade, seen := -1, false
-	for _, c := range k.p.ordered() {
-		if !k.allowed(c.key) {
+	best, bestGrade, seen := -1, -1, false
+	prereleases := r.NamesPrerelease()
+	for i := range k.p.count - k.p.odd {
+		c := k.p.record(i)
+		if !k.allowed(&c) {
 			continue
 		}
 		seen = true
-		if !r.Satisfies(c.version) {
+		if c.flags&flagPrerelease != 0 && !prereleases || !r.Satisfies(k.p.version(&c)) {
 			continue
 		}
-		m, err := k.p.Manifest(c.key)
-		if err != nil {
-			return nil, err
-		}
-		if grade := k.grade(m); grade > bestGrade {
-			best, bestGrade = m, grade
+		if grade := k.grade(&c); grade > bestGrade {
+			best, bestGrade = i, grade
 			if grade == faultless {
 				break
 			}
@@ -158,17 +151,17 @@ func (k *picker) best(r npmrange.Range) (*Manifest, error) {
 	switch {
 	case !seen:
 		return nil, k.p.noMatch("ENOVERSIONS", k.wanted, k.opts.Before)
-	case best == nil:
+	case best < 0:
 		return nil, k.none()
 	}
-	return best, nil
+	return k.p.manifest(best)
 }
 
 const faultless = 3
 
 // grade is how willingly npm takes a version.
-func (k *picker) grade(m *Manifest) int {
-	switch fits, kept := k.enginesFit(m), m.Deprecated == ""; {
+func (k *picker) grade(r *record) int {
+	switch fits, kept := k.enginesFit(r), r.flags&flagDeprecated == 0; {
 	case fits && kept:
 		return faultless
 	case fits:
@@ -182,9 +175,12 @@ func (k *picker) grade(m *Manifest) int {
 
 // enginesFit measures engines.node as npm-install-checks does: strictly, and
 // with prereleases of Node.js counting.
-func (k *picker) enginesFit(m *Manifest) bool {
-	wanted := m.Engines["node"]
-	if wanted == "" || k.opts.NodeVersion == (npmrange.Version{}) {
+func (k *picker) enginesFit(c *record) bool {
+	if c.flags&flagEngines == 0 || k.opts.NodeVersion == (npmrange.Version{}) {
+		return true
+	}
+	wanted := k.p.node(c)
+	if wanted == "" {
 		return true
 	}
 	r, err := npmrange.ParseRange(wanted)

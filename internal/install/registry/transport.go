@@ -44,7 +44,7 @@ func newTransport(c Config) *http.Transport {
 // dialer connects to hosts whose addresses it remembers.
 type dialer struct {
 	net   net.Dialer
-	hosts flight[[]netip.Addr]
+	hosts flight[string, []netip.Addr]
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
