@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,9 +27,9 @@ import (
 // functions may be called from several goroutines at once.
 type Events struct {
 	Resolving func(name string)     // the registry is asked for a package
-	Fetching  func(done, total int) // so many of the missing archives are there
+	Fetching  func(done, total int) // so many of the missing archives are there; more may turn out to be missing
 	Received  func(bytes int64)     // more bytes came in
-	Linking   func(packages int)    // node_modules is being laid out
+	Linking   func(packages int)    // what is missing is known, and node_modules is being laid out
 	Waiting   func(holder string)   // another process has the profile locked
 }
 
@@ -46,7 +47,21 @@ type Job struct {
 	Tx       *staging.Tx
 	Store    *store.Store
 	Registry *registry.Client
-	Offline  bool // nothing but the store and the lockfile is used
+	Offline  bool // nothing but the store, the lockfile and the registries' kept answers is used
+	// DryRun ends the job with [Result.Plan]: nothing is fetched, laid out or
+	// written, and there need be no Tx.
+	DryRun bool
+	// Settings are the profile's; nil are those that its files have.
+	Settings *Settings
+	// Before passes over versions that were published later; zero none. It comes
+	// on top of the settings' MinAge.
+	Before time.Time
+	// Provides is the version of a package that the installation provides; nil
+	// where that is not known.
+	Provides func(name string) (version string, ok bool)
+	// Closure is a file in which the job remembers which contents in the store
+	// the tree is made of, so that the next one need not look at each; "" is none.
+	Closure string
 	// InBox reports whether the installation has a bundle of that name, which
 	// then stays a layer when the profile's own copy goes.
 	InBox func(name string) bool
@@ -63,7 +78,9 @@ type Job struct {
 
 	manifest *profile.Manifest // as the job edits it
 	before   *profile.Manifest // as it was
-	locked   *Lock             // nil without a lockfile
+	settings Settings
+	closure  closure
+	locked   *Lock // nil without a lockfile
 	lockText []byte
 	present  present
 	pinned   map[string]*Package // what this command picked for the profile's own dependencies
@@ -75,6 +92,8 @@ type Result struct {
 	Tree     TreeChange
 	Warnings []string
 	Manifest *profile.Manifest // the profile's, as the job leaves it
+	Hosts    []HostCopy        // host packages that plugins bring along
+	Plan     *Plan             // of a dry run
 
 	tree   *tree
 	before present
@@ -358,8 +377,11 @@ func (j *Job) begin() error {
 	if j.manifest, err = profile.ParseManifest(j.before.Path(), start.Bytes()); err != nil {
 		return err
 	}
-	if j.Tx.Creating() {
-		return nil // nobody else can write there
+	if err := j.configure(); err != nil {
+		return err
+	}
+	if j.DryRun || j.Tx.Creating() {
+		return nil // nobody else can write there, or nothing is
 	}
 	return errors.Join(j.Tx.Expect(LockName, j.lockText), j.Tx.Expect("package.json", onDisk))
 }
@@ -389,6 +411,18 @@ func (j *Job) locate() error {
 		j.present = present{foreign: "an earlier install"}
 	}
 	return err
+}
+
+// configure reads the settings that go with the manifest, and what the last job
+// remembered.
+func (j *Job) configure() (err error) {
+	if j.Settings != nil {
+		j.settings = *j.Settings
+	} else if j.settings, err = ReadSettings(j.Files, j.manifest); err != nil {
+		return err
+	}
+	j.closure = readClosure(j.Closure, j.Store)
+	return nil
 }
 
 // command is a command on the profile that can be pasted.
@@ -435,33 +469,46 @@ type change struct {
 	fresh    func(name string) bool // whose locked version is not kept; nil keeps all
 	activate bool                   // make touched bundles layers even where they were switched off
 	frozen   bool
+	dedupe   bool
 	taken    *taken // dependencies that come from another profile
 }
+
+// asks reports whether something is to be asked for anew, so that the present
+// lockfile cannot be the answer.
+func (c *change) asks() bool { return c.fresh != nil || c.dedupe || c.taken != nil }
 
 // settle resolves, fetches and lays out what the edited manifest asks for,
 // reconciles the bundle list, and puts it all into the transaction.
 func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, error) {
 	wishes := j.wishes()
-	root, err := j.resolve(ctx, find, wishes, c)
+	res, err := j.resolution(ctx, find, wishes, c)
 	if err != nil {
 		return nil, err
 	}
-	lock := lockOf(root, wishes)
-	lockText := lock.Bytes()
-	if j.locked != nil && bytes.Equal(lockText, j.locked.Bytes()) || j.locked == nil && len(wishes) == 0 {
-		lockText = j.lockText // the same content, in whatever line ends
-	} else if c.frozen {
+	lock := res.lock
+	lockText := j.lockText // the same content, in whatever line ends
+	if lock != j.locked && (j.locked != nil || len(wishes) > 0) {
+		if text := lock.Bytes(); j.locked == nil || !bytes.Equal(text, j.locked.Bytes()) {
+			lockText = text
+		}
+	}
+	if c.frozen && !bytes.Equal(lockText, j.lockText) {
 		return nil, fault.WithHint(fault.Errorf(fault.Package, "%s does not fit package.json, and it must not change", LockName),
 			"%s brings it up to date", j.command("install"))
 	}
-	if err := checkPlatform(root, ThisPlatform()); err != nil {
+	if err := res.checkPlatform(); err != nil {
 		return nil, err
+	}
+	if j.DryRun {
+		return j.plan(ctx, find, lock, c)
 	}
 	result, err := j.layOut(ctx, find, lock)
 	if err != nil {
 		return nil, err
 	}
-	result.Warnings = append(find.deprecations(lock), newPeerProblems(j.locked, lock)...)
+	j.closure.save(j, lockText, wishes, result.tree.entries)
+	result.Hosts = res.hosts
+	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock))
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
@@ -482,8 +529,24 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	return result, nil
 }
 
-// resolve builds the tree that the wishes ask for.
-func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c change) (*node, error) {
+// resolution is the answer to what a manifest asks for.
+type resolution struct {
+	root  *node // the tree; nil where the present lockfile is the answer
+	lock  *Lock
+	hosts []HostCopy
+}
+
+// checkPlatform finds a required package that does not run on this machine.
+func (r *resolution) checkPlatform() error {
+	if r.root == nil {
+		return r.lock.checkPlatform(ThisPlatform())
+	}
+	return checkPlatform(r.root, ThisPlatform())
+}
+
+// resolve builds the tree that the wishes ask for. Archives are fetched while it
+// is at it.
+func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c change) (*resolution, error) {
 	for _, w := range wishes {
 		if !ValidName(w.Name) {
 			return nil, fault.Errorf(fault.Package, "%s: %q in its dependencies is no package name", j.manifest.Path(), w.Name)
@@ -493,29 +556,37 @@ func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c chang
 		}
 	}
 	r := &resolver{
-		find: find, dir: j.Dir, locked: j.locked, pinned: j.pinned, taken: c.taken,
-		fresh: func(name string) bool { return c.fresh != nil && c.fresh(name) },
+		find: find, dir: j.Dir, locked: j.locked, pinned: j.pinned, taken: c.taken, settings: j.settings, provides: j.Provides, dedupe: c.dedupe,
+		fresh:  func(name string) bool { return c.fresh != nil && c.fresh(name) },
+		placed: find.placed,
 	}
-	return r.resolve(ctx, wishes)
-}
-
-// layOut fetches what a lock asks for, and puts into the transaction what
-// makes node_modules of it.
-func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock) (*Result, error) {
-	skipped := platformSkips(lock)
-	entries, err := j.fetch(ctx, find, lock, skipped)
+	root, err := r.resolve(ctx, wishes)
 	if err != nil {
 		return nil, err
 	}
+	return &resolution{root: root, lock: lockOf(root, wishes)}, nil
+}
+
+// resolution resolves what the edited manifest asks for, or is the present
+// lockfile, without a look at anything, where the same was asked before and that
+// was the answer.
+func (j *Job) resolution(ctx context.Context, find *sources, wishes []Wish, c change) (*resolution, error) {
+	if c.asks() || !j.closure.answers(j, wishes) {
+		return j.resolve(ctx, find, wishes, c)
+	}
+	return &resolution{lock: j.locked}, nil
+}
+
+// layOut brings what a lock asks for into the store, and puts into the
+// transaction what makes node_modules of it.
+func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock) (*Result, error) {
+	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), copied: j.settings.Copy}
+	result := &Result{Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
 	if j.Events.Linking != nil {
 		j.Events.Linking(len(lock.Nodes))
 	}
-	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: entries, skipped: skipped}
-	if t.damaged, err = j.findDamage(ctx, t); err != nil {
-		return nil, err
-	}
-	result := &Result{Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
-	result.Tree, err = t.stage(ctx, j.Tx, j.present)
+	var err error
+	result.Tree, err = j.stage(ctx, find.contents, t)
 	return result, err
 }
 

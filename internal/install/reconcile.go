@@ -32,6 +32,9 @@ func onDisk(dir, name string) installed {
 
 // staged reads what will be installed for a dependency of the profile.
 func (t *tree) staged(name string) (installed, error) {
+	if now, ok := t.told[name]; ok {
+		return now, nil
+	}
 	at := "node_modules/" + name
 	n, ok := t.lock.Nodes[at]
 	if !ok || t.skipped[at] {

@@ -4,17 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sync/errgroup"
 
 	"dsh/internal/install/manifest"
 	"dsh/internal/install/store"
@@ -29,11 +28,16 @@ const treeMarker = ".dsh-tree"
 // item is one thing that node_modules holds at a path of its own: a package
 // directory, the link to a local folder, or a directory of program links.
 type item struct {
-	id       string             // two items with one id have one content
+	content  store.Integrity    // of a package directory
 	link     string             // what it holds, for a link
 	leads    string             // the native path to which it leads, for a link
 	programs map[string]program // for a directory of program links, by name
-	build    func(dst string) error
+}
+
+// same reports whether two items of one path have one content, as far as that
+// is known before anybody looks at the disk.
+func (i item) same(other item) bool {
+	return i.content == other.content && i.link == other.link && (i.programs == nil) == (other.programs == nil)
 }
 
 // tree is what node_modules should hold.
@@ -44,6 +48,10 @@ type tree struct {
 	entries map[store.Integrity]store.Entry // content of every package that is laid out
 	skipped map[string]bool                 // optional packages that are left out, and what stands below them
 	damaged map[string]bool                 // places where something stands that is not as it was laid out
+	copied  bool                            // nothing in it is a link to a file of the store
+	// told is what is known of packages whose content is not in the store, in a
+	// dry run.
+	told map[string]installed
 }
 
 // items lists a tree by path.
@@ -56,16 +64,14 @@ func (t *tree) items() map[string]item {
 		}
 		n := t.lock.Nodes[at]
 		if n.Origin.Kind == Link {
-			target, leads := linkTarget(t.dir, at, n.Origin.Place), nativePlace(t.dir, n.Origin.Place)
-			items[at] = item{id: "link " + target, link: target, leads: leads, build: func(dst string) error { return staging.OS.Symlink(target, dst) }}
+			items[at] = item{link: linkTarget(t.dir, at, n.Origin.Place), leads: nativePlace(t.dir, n.Origin.Place)}
 		} else {
-			entry := t.entries[n.Integrity]
-			items[at] = item{id: n.Integrity.String(), build: func(dst string) error { return entry.Link(dst, store.Auto, nil) }}
+			items[at] = item{content: n.Integrity}
 		}
 		t.addBins(bins, at, n.Package)
 	}
 	for folder, programs := range bins {
-		items[folder+"/.bin"] = binItem(programs)
+		items[folder+"/.bin"] = item{programs: programs}
 	}
 	return items
 }
@@ -124,25 +130,6 @@ func (t *tree) addBins(bins map[string]map[string]program, at string, pkg *Packa
 	}
 }
 
-// binItem is a .bin folder. A program whose file its package does not have is
-// left out.
-func binItem(programs map[string]program) item {
-	return item{programs: programs, build: func(dst string) error {
-		if err := os.Mkdir(dst, 0o755); err != nil {
-			return err
-		}
-		for name, p := range programs {
-			if !p.exists() {
-				continue
-			}
-			if err := p.build(filepath.Join(dst, name)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
-}
-
 // build makes a symlink, or on Windows, where those need rights, a command
 // file that starts Node.js.
 func (p program) build(file string) error {
@@ -186,7 +173,22 @@ func programsStand(folder string, programs map[string]program) bool {
 
 // marker is the content of the tree's marker file.
 func (t *tree) marker() []byte {
-	return append([]byte("# node_modules for "+ThisPlatform().String()+"\n"), t.lock.Bytes()...)
+	head := markerHead
+	if t.copied {
+		head += markerCopied
+	}
+	return append([]byte(head+"\n"), t.lock.Bytes()...)
+}
+
+var markerHead = "# node_modules for " + ThisPlatform().String()
+
+const markerCopied = ", copied"
+
+func (t *tree) linkMode() store.Mode {
+	if t.copied {
+		return store.Copy
+	}
+	return store.Auto
 }
 
 // present is what stands in node_modules before a change.
@@ -195,6 +197,7 @@ type present struct {
 	foreign string // who made it, when it was not dsh
 	manager bool   // who made it is a known package manager
 	marker  []byte
+	copied  bool
 	lock    *Lock
 }
 
@@ -224,10 +227,11 @@ func readPresent(dir string) (present, error) {
 	}
 	head, text, _ := bytes.Cut(marker, []byte("\n"))
 	lock, err := ParseLock(treeMarker, text)
-	if err != nil || string(head) != "# node_modules for "+ThisPlatform().String() {
+	platform, copied := bytes.CutSuffix(head, []byte(markerCopied))
+	if err != nil || string(platform) != markerHead {
 		return present{foreign: "dsh on another machine"}, nil
 	}
-	return present{marker: marker, lock: lock}, nil
+	return present{marker: marker, copied: copied, lock: lock}, nil
 }
 
 // TreeChange counts what a change does to node_modules.
@@ -238,43 +242,112 @@ type TreeChange struct {
 	Replaced string `json:"replaced,omitempty"` // who made the node_modules that is replaced whole
 }
 
-// stage puts into tx what turns the present node_modules into t.
-func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChange, error) {
-	want := t.items()
-	if now.absent || now.foreign != "" {
-		change := TreeChange{Replaced: now.foreign}
-		for at := range want {
-			if path.Base(at) != ".bin" {
-				change.Added++
+// stage puts into the transaction what turns the present node_modules into t.
+// Contents that are still on their way are waited for.
+func (j *Job) stage(ctx context.Context, c *contents, t *tree) (TreeChange, error) {
+	for attempt := 0; ; attempt++ {
+		b := newBuilder(t, filepath.Join(j.Tx.Stage(), strconv.Itoa(attempt)), t.linkMode())
+		change, err := j.stageOnce(ctx, c, b)
+		// Somebody has taken something out of the store behind our back.
+		damaged, ok := errors.AsType[*store.DamagedError](err)
+		if !ok || attempt == maxRefetches {
+			return change, err
+		}
+		for _, n := range t.lock.Nodes {
+			if n.Origin.Kind != Link && n.Integrity == damaged.Integrity {
+				c.again(n.Package)
+				break
 			}
 		}
-		if len(want) == 0 {
-			if now.absent {
-				return change, nil
-			}
-			return change, tx.Remove("node_modules")
-		}
-		staged := filepath.Join(tx.Stage(), "node_modules")
-		if err := os.Mkdir(staged, 0o755); err != nil {
-			return change, err
-		}
-		if err := buildAll(ctx, want, sortedKeys(want), func(at string) string {
-			return filepath.Join(tx.Stage(), filepath.FromSlash(at))
-		}); err != nil {
-			return change, err
-		}
-		if err := os.WriteFile(filepath.Join(staged, treeMarker), t.marker(), 0o644); err != nil {
-			return change, err
-		}
-		return change, tx.Replace("node_modules", staged)
 	}
+}
 
-	old := (&tree{dir: t.dir, lock: now.lock, skipped: platformSkips(now.lock)}).items()
+// maxRefetches is how many packages of one change may be lost or damaged in the
+// store between looking at them and laying them out.
+const maxRefetches = 10
+
+func (j *Job) stageOnce(ctx context.Context, c *contents, b *builder) (TreeChange, error) {
+	if j.present.absent || j.present.foreign != "" {
+		return j.stageAll(ctx, c, b)
+	}
+	if err := j.gather(ctx, c, b.tree, nil); err != nil {
+		return TreeChange{}, err
+	}
+	var err error
+	if b.tree.damaged, err = j.findDamage(ctx, b.tree); err != nil {
+		return TreeChange{}, err
+	}
+	return j.stageChanges(ctx, b)
+}
+
+// stageAll stages a whole node_modules. Each package is laid out as soon as the
+// store has it.
+func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange, error) {
+	t := b.tree
+	change := TreeChange{Replaced: j.present.foreign}
+	if len(t.lock.Nodes) == 0 && j.present.absent {
+		return change, nil
+	}
+	var paths []string
+	for at := range t.lock.Nodes {
+		if !t.isSkipped(at) {
+			paths = append(paths, at)
+		}
+	}
+	if err := b.makeParents(paths); err != nil {
+		return change, err
+	}
+	known := maps.Clone(t.skipped)
+	if err := j.gather(ctx, c, t, b.lay); err != nil {
+		return change, err
+	}
+	// What could not be had goes, with what was laid out below it.
+	for at := range t.skipped {
+		if known[at] {
+			continue
+		}
+		if err := staging.RemoveAll(b.place(at)); err != nil {
+			return change, err
+		}
+		if scope := filepath.Dir(b.place(at)); strings.HasPrefix(filepath.Base(scope), "@") {
+			_ = staging.OS.Remove(scope) // where nothing else is in it
+		}
+	}
+	items := t.items()
+	if err := b.finish(items, sortedKeys(items)); err != nil {
+		return change, err
+	}
+	for at := range items {
+		if path.Base(at) != ".bin" {
+			change.Added++
+		}
+	}
+	if len(items) == 0 {
+		if j.present.absent {
+			return change, nil
+		}
+		return change, j.Tx.Remove("node_modules")
+	}
+	staged := filepath.Join(b.dir, "node_modules")
+	if err := os.WriteFile(filepath.Join(staged, treeMarker), t.marker(), 0o644); err != nil {
+		return change, err
+	}
+	return change, j.Tx.Replace("node_modules", staged)
+}
+
+// stageChanges stages what is different from the present tree of ours.
+func (j *Job) stageChanges(ctx context.Context, b *builder) (TreeChange, error) {
+	t, now := b.tree, j.present
 	var change TreeChange
+	want, marker := t.items(), t.marker()
+	old := want
+	if skips := platformSkips(now.lock); !bytes.Equal(now.marker, marker) || !maps.Equal(skips, t.skipped) {
+		old = (&tree{dir: t.dir, lock: now.lock, skipped: skips}).items()
+	}
 	changed := map[string]bool{}
 	for at, w := range want {
 		o, had := old[at]
-		if had && o.id == w.id && w.stands(t.files, at) && !t.damaged[at] {
+		if had && o.same(w) && (now.copied == t.copied || w.content.IsZero()) && w.stands(t.files, at) && !t.damaged[at] {
 			continue
 		}
 		changed[at] = true
@@ -295,21 +368,34 @@ func (t *tree) stage(ctx context.Context, tx *staging.Tx, now present) (TreeChan
 		if path.Base(at) != ".bin" {
 			change.Removed++
 		}
-		if up := parentPlace(at); want[up].build != nil && t.brings(up, at) {
+		up := parentPlace(at)
+		if _, there := want[up]; there && t.brings(up, at) {
 			changed[up] = true // what its archive has there comes back
+		}
+	}
+	if len(changed) > 0 {
+		if err := b.buildChanged(ctx, want, changed); err != nil {
+			return change, err
 		}
 	}
 	for at := range removed {
 		if outermost(changed, at) == "" && outermost(removed, at) == at {
-			if err := tx.Remove(at); err != nil {
+			if err := j.Tx.Remove(at); err != nil {
 				return change, err
 			}
 		}
 	}
-	if len(changed) == 0 && bytes.Equal(now.marker, t.marker()) {
+	for at := range changed {
+		if outermost(changed, at) == at {
+			if err := j.Tx.Replace(at, b.place(at)); err != nil {
+				return change, err
+			}
+		}
+	}
+	if len(changed) == 0 && bytes.Equal(now.marker, marker) {
 		return change, nil
 	}
-	return change, t.stageChanged(ctx, tx, want, changed)
+	return change, j.Tx.WriteFile("node_modules/"+treeMarker, marker, 0o644)
 }
 
 // brings reports whether the archive of the package at up holds files at a
@@ -330,76 +416,6 @@ func outermost(places map[string]bool, at string) string {
 		}
 	}
 	return top
-}
-
-// stageChanged stages every changed item. One that stands below another
-// changed one is built inside it, since the outer directory is replaced whole.
-func (t *tree) stageChanged(ctx context.Context, tx *staging.Tx, want map[string]item, changed map[string]bool) error {
-	places := map[string]string{} // path -> where it is staged
-	for _, at := range sortedKeys(want) {
-		top := outermost(changed, at)
-		if top == "" {
-			continue
-		}
-		if _, ok := places[top]; !ok {
-			places[top] = filepath.Join(tx.Stage(), fmt.Sprintf("package-%d", len(places)))
-		}
-		if at != top {
-			places[at] = filepath.Join(places[top], filepath.FromSlash(at[len(top):]))
-		}
-	}
-	if err := buildAll(ctx, want, sortedKeys(places), func(at string) string { return places[at] }); err != nil {
-		return err
-	}
-	for at := range changed {
-		if outermost(changed, at) == at {
-			if err := tx.Replace(at, places[at]); err != nil {
-				return err
-			}
-		}
-	}
-	return tx.WriteFile("node_modules/"+treeMarker, t.marker(), 0o644)
-}
-
-// buildAll builds items at the paths, which are sorted so that what stands
-// inside something comes after it. Packages at the top of node_modules are
-// independent of each other and are built side by side.
-func buildAll(ctx context.Context, items map[string]item, paths []string, place func(at string) string) error {
-	batches := map[string][]string{} // by the outermost package
-	for _, at := range paths {
-		top := at
-		for up := parentPlace(at); up != ""; up = parentPlace(up) {
-			top = up
-		}
-		batches[top] = append(batches[top], at)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(2 * runtime.NumCPU())
-	for _, batch := range batches {
-		group.Go(func() error {
-			for _, at := range batch {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				dst := place(at)
-				if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
-					return err
-				}
-				if parentPlace(at) != "" {
-					// An archive may bring a node_modules of its own; what is
-					// placed there by us is what the lockfile says.
-					if err := staging.RemoveAll(dst); err != nil {
-						return err
-					}
-				}
-				if err := items[at].build(dst); err != nil {
-					return fmt.Errorf("lay out %s: %w", at, err)
-				}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
 }
 
 // stands reports whether an item is at its place, as far as a look tells.

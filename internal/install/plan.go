@@ -1,0 +1,230 @@
+package install
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
+)
+
+// Plan is what a command would do to the packages of a profile.
+type Plan struct {
+	Packages []Planned `json:"packages"` // that would be added, updated or removed, by place
+	Fetch    Amount    `json:"fetch"`    // what would be fetched
+	Stored   Amount    `json:"stored"`   // what would be taken from the store
+	// Layers would come and go.
+	LayersAdded   []string `json:"layersAdded"`
+	LayersRemoved []string `json:"layersRemoved"`
+	// Files of the profile would be written, node_modules aside.
+	Files []string `json:"files"`
+	// Replaces is who made the node_modules that would be made anew.
+	Replaces string `json:"replaces,omitempty"`
+}
+
+// Amount is a number of package contents. Several places can have one.
+type Amount struct {
+	Packages int   `json:"packages"`
+	Bytes    int64 `json:"bytes"` // unpacked, as far as it is known
+}
+
+// Planned is one package of a plan, at its place.
+type Planned struct {
+	Action  Action   `json:"action"`
+	Name    string   `json:"name"`
+	Before  string   `json:"before,omitempty"`  // version
+	Version string   `json:"version,omitempty"` // version then
+	Place   string   `json:"place"`
+	Source  string   `json:"source,omitempty"` // store, fetch, or link
+	Bytes   int64    `json:"bytes"`            // unpacked; 0 where that is not known
+	Scripts []string `json:"scripts"`          // that it has, and that do not run
+}
+
+// content is what a plan knows of the content of a package.
+type content struct {
+	bytes   int64
+	scripts []string
+	layer   bool
+	stored  bool
+}
+
+// plan says what the tree of a lock would change, and changes nothing.
+func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*Result, error) {
+	skipped := platformSkips(lock)
+	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: skipped, told: map[string]installed{}}
+	plan := &Plan{Packages: []Planned{}, LayersAdded: []string{}, LayersRemoved: []string{}, Files: []string{}, Replaces: j.present.foreign}
+	for _, p := range j.moves(t) {
+		plan.Packages = append(plan.Packages, p)
+	}
+	contents, err := j.contents(ctx, t, plan.Packages)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Manifest: j.manifest, Plan: plan, tree: t, before: j.present, locked: j.locked}
+	result.Tree.Replaced = plan.Replaces
+	counted := map[store.Integrity]bool{}
+	for i := range plan.Packages {
+		p := &plan.Packages[i]
+		p.Scripts = []string{}
+		switch p.Action {
+		case Added:
+			result.Tree.Added++
+		case Removed:
+			result.Tree.Removed++
+			continue
+		default:
+			result.Tree.Changed++
+		}
+		n := lock.Nodes[p.Place]
+		if n.Origin.Kind == Link {
+			p.Source = "link"
+			continue
+		}
+		known := contents[n.Integrity]
+		p.Bytes, p.Scripts, p.Source = known.bytes, append(p.Scripts, known.scripts...), "fetch"
+		amount := &plan.Fetch
+		if known.stored {
+			p.Source, amount = "store", &plan.Stored
+		}
+		if !counted[n.Integrity] {
+			counted[n.Integrity] = true
+			amount.Packages++
+			amount.Bytes += known.bytes
+		}
+	}
+	for name := range lock.Wanted {
+		at := "node_modules/" + name
+		n, ok := lock.at(at)
+		if !ok || skipped[at] || n.Origin.Kind == Link {
+			continue
+		}
+		if _, stored := t.entries[n.Integrity]; !stored {
+			t.told[name] = installed{version: n.Version, bundle: contents[n.Integrity].layer, there: true}
+		}
+	}
+	if result.Changes, err = j.reconcile(t, c); err != nil {
+		return nil, err
+	}
+	for _, ch := range result.Changes {
+		switch ch.Layer {
+		case LayerAdded:
+			plan.LayersAdded = append(plan.LayersAdded, ch.Name)
+		case LayerRemoved:
+			plan.LayersRemoved = append(plan.LayersRemoved, ch.Name)
+		}
+	}
+	if string(j.manifest.Bytes()) != string(j.before.Bytes()) {
+		plan.Files = append(plan.Files, "package.json")
+	}
+	if !j.locked.holds(lock) {
+		plan.Files = append(plan.Files, LockName)
+	}
+	result.Warnings = append(find.deprecations(lock), newPeerProblems(j.locked, lock)...)
+	return result, nil
+}
+
+// holds reports whether a lockfile says what another does. No lockfile says
+// what an empty one does.
+func (l *Lock) holds(other *Lock) bool {
+	if l == nil {
+		return len(other.Wanted) == 0
+	}
+	return string(l.Bytes()) == string(other.Bytes())
+}
+
+// moves is what would be added, changed and removed to make node_modules what a
+// tree says, by place.
+func (j *Job) moves(t *tree) []Planned {
+	now := j.present.lock
+	moves := []Planned{}
+	for _, at := range sortedKeys(t.lock.Nodes) {
+		n := t.lock.Nodes[at]
+		if t.isSkipped(at) {
+			continue
+		}
+		old, had := now.at(at)
+		if had && !exists(j.Files, at) {
+			had = false
+		}
+		same := had && old.Integrity == n.Integrity && (n.Origin.Kind == Link) == (old.Origin.Kind == Link) && (n.Origin.Kind != Link || n.Origin.Place == old.Origin.Place)
+		switch {
+		case same:
+		case had:
+			moves = append(moves, Planned{Action: Updated, Name: n.Name, Before: old.Version, Version: n.Version, Place: at})
+		default:
+			moves = append(moves, Planned{Action: Added, Name: n.Name, Version: n.Version, Place: at})
+		}
+	}
+	if now != nil {
+		for _, at := range sortedKeys(now.Nodes) {
+			if _, stays := t.lock.Nodes[at]; !stays && exists(j.Files, at) {
+				moves = append(moves, Planned{Action: Removed, Name: now.Nodes[at].Name, Before: now.Nodes[at].Version, Place: at})
+			}
+		}
+	}
+	slices.SortStableFunc(moves, func(a, b Planned) int { return strings.Compare(a.Place, b.Place) })
+	return moves
+}
+
+// contents finds out what is known of the contents that a plan would lay out,
+// and of those of the profile's own dependencies: from the store, else from
+// registries, where nobody has to know them. What is needed, not in the store
+// and not to be fetched is an error.
+func (j *Job) contents(ctx context.Context, t *tree, planned []Planned) (map[store.Integrity]content, error) {
+	needed := map[store.Integrity][]string{}
+	add := func(at string) {
+		n, ok := t.lock.at(at)
+		if ok && !t.isSkipped(at) && n.Origin.Kind != Link {
+			needed[n.Integrity] = append(needed[n.Integrity], at)
+		}
+	}
+	for _, p := range planned {
+		if p.Action != Removed {
+			add(p.Place)
+		}
+	}
+	for name := range t.lock.Wanted {
+		add("node_modules/" + name)
+	}
+	contents := map[store.Integrity]content{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelRequests)
+	for id, places := range needed {
+		n := t.lock.Nodes[places[0]]
+		entry, ok := j.Store.Get(id)
+		if ok {
+			t.entries[id] = entry
+			known := content{stored: true}
+			for _, f := range entry.Files() {
+				known.bytes += f.Size
+			}
+			if m, err := readPackageJSON(n.describe(), entry.Dir()); err == nil {
+				known.layer, known.scripts = m.Layer, m.Scripts
+			}
+			contents[id] = known
+			continue
+		}
+		if n.Origin.Kind != Registry || j.Offline {
+			continue
+		}
+		group.Go(func() error {
+			choice, err := j.Registry.Find(ctx, n.Name, n.Version, registry.PickOptions{})
+			if err != nil || choice.Manifest == nil {
+				return ctx.Err() // the plan says what it knows
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			contents[id] = content{bytes: choice.UnpackedSize, scripts: choice.Scripts, layer: choice.Layer}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return contents, j.lacks(t.pieces())
+}
