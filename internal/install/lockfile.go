@@ -3,7 +3,6 @@ package install
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"dsh/internal/fault"
@@ -162,15 +161,21 @@ func sortedKeys[V any](m map[string]V) []string {
 	for k := range m {
 		keys = append(keys, k)
 	}
-	sort.Strings(keys)
+	slices.Sort(keys)
 	return keys
 }
 
 // Bytes is the lockfile's text, the same for the same content: keys are
 // sorted, and nothing in it depends on time or machine.
 func (l *Lock) Bytes() []byte {
-	w := lockWriter{out: []byte("# Written by dsh: the exact content of node_modules. Commit it with package.json.\n")}
+	w := lockWriter{out: make([]byte, 0, 512+400*len(l.Nodes))}
+	w.out = append(w.out, "# Written by dsh: the exact content of node_modules. Commit it with package.json.\n"...)
 	w.scalar(0, "lockfileVersion", lockVersion)
+	if l.AutoPeers {
+		w.scalar(0, "autoInstallPeers", "true")
+	}
+	w.scalars(0, "overrides", l.Overrides)
+	w.list(0, "omitted", l.Omitted)
 	w.scalars(0, "dependencies", l.Wanted)
 	if len(l.Nodes) > 0 {
 		w.section(0, "packages")
@@ -210,7 +215,10 @@ func nameAt(at string) string {
 
 // lockWriter writes the subset of YAML that lockfiles use: block mappings of
 // quoted or plain strings, and lists in brackets.
-type lockWriter struct{ out []byte }
+type lockWriter struct {
+	out  []byte
+	keys []string // room for those of one mapping
+}
 
 func (w *lockWriter) key(depth int, key string) {
 	for range depth {
@@ -239,7 +247,12 @@ func (w *lockWriter) scalars(depth int, key string, values map[string]string) {
 		return
 	}
 	w.section(depth, key)
-	for _, k := range sortedKeys(values) {
+	w.keys = w.keys[:0]
+	for k := range values {
+		w.keys = append(w.keys, k)
+	}
+	slices.Sort(w.keys)
+	for _, k := range w.keys {
 		w.key(depth+1, k)
 		w.out = append(w.out, ' ')
 		w.out = append(appendScalar(w.out, values[k]), '\n')
@@ -268,6 +281,9 @@ func appendScalar(out []byte, s string) []byte {
 		return append(out, s...)
 	}
 	out = append(out, '"')
+	if isUnescaped(s) {
+		return append(append(out, s...), '"')
+	}
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
@@ -281,146 +297,370 @@ func appendScalar(out []byte, s string) []byte {
 	return append(out, '"')
 }
 
+// isUnescaped reports whether quotes around s are enough.
+func isUnescaped(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
 func isPlain(s string) bool {
-	if s == "" {
+	if s == "" || !plainFirst[s[0]] {
 		return false
 	}
 	digits, dots := true, 0
 	for i := range len(s) {
 		c := s[i]
 		switch {
-		case c >= '0' && c <= '9':
-		case c == '.' && i > 0:
-			dots++
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '^', c == '_', c == '/':
-			digits = false
-		case (c == '-' || c == '+' || c == '~' || c == '@' || c == '=') && i > 0:
-			digits = false
-		default:
+		case !plainBytes[c]:
 			return false
+		case c == '.':
+			dots++
+		case c < '0' || c > '9':
+			digits = false
 		}
 	}
 	if c := s[0]; c >= '0' && c <= '9' {
 		// 1.2.3 and 1.2.3-rc.1 are no numbers in YAML; 12, 1.5, 1e3 and 0x1f are.
 		return dots >= 2
 	}
-	switch strings.ToLower(s) {
-	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
-		return false
+	if len(s) <= len("false") {
+		switch strings.ToLower(s) {
+		case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
+			return false
+		}
 	}
 	return !digits
 }
 
+// The bytes that may stand in a plain scalar, and at its beginning.
+var plainBytes, plainFirst = func() (anywhere, first [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789^_/") {
+		anywhere[c], first[c] = true, true
+	}
+	for _, c := range []byte(".-+~@=") {
+		anywhere[c] = true
+	}
+	return anywhere, first
+}()
+
 // ParseLock reads a lockfile's text. Errors name line and cause and are of
 // class Package.
 func ParseLock(file string, text []byte) (*Lock, error) {
-	var lock *Lock
-	err := checkLockFormat(string(text))
+	whole := string(text) // of which all texts in the lock are parts
+	err := checkLockFormat(whole)
 	if err == nil {
-		var root []lockEntry
-		if root, err = parseLockTree(string(text)); err == nil {
-			lock, err = readLock(root)
+		p := lockParser{lock: &Lock{Wanted: map[string]string{}, Nodes: make(map[string]Located, len(whole)/350)}}
+		if err = p.parse(whole); err == nil {
+			return p.lock, nil
 		}
 	}
-	if err != nil {
-		return nil, fault.Errorf(fault.Package, "read lockfile %s: %w", file, err)
-	}
-	return lock, nil
+	return nil, fault.Errorf(fault.Package, "read lockfile %s: %w", file, err)
 }
 
-// lockEntry is one "key: value" of a lockfile, or a key with entries below.
-type lockEntry struct {
-	key, value string
-	list       []string
-	below      []lockEntry
-	line       int
+// lockParser reads a lockfile line by line.
+type lockParser struct {
+	lock    *Lock
+	version string
+	line    int
+	// open is what the lines of each depth belong to.
+	open  [4]lockParent
+	depth int // that a line may have at most
+
+	node     Located // that is being read
+	at       string  // its place, "" for none
+	nodeLine int
 }
 
-func (e *lockEntry) errorf(format string, args ...any) error {
-	return fmt.Errorf("line %d: %s", e.line, fmt.Sprintf(format, args...))
+// lockParent is a key with entries below it.
+type lockParent struct {
+	key   string
+	holds lockContent
+	texts *map[string]string
 }
 
-func parseLockTree(text string) ([]lockEntry, error) {
-	root := &lockEntry{}
-	open := []*lockEntry{root} // the entries that a line of each depth belongs to
-	line := 0
+// lockContent is what may stand below a key.
+type lockContent uint8
+
+const (
+	holdsNothing lockContent = iota
+	holdsTop
+	holdsTexts
+	holdsPackages
+	holdsFields
+)
+
+func (p *lockParser) parse(text string) error {
+	p.open[0].holds = holdsTop
 	for text != "" {
-		var raw string
-		raw, text, _ = strings.Cut(text, "\n")
-		line++
-		raw = strings.TrimSuffix(raw, "\r")
-		content := strings.TrimLeft(raw, " ")
+		raw := text
+		if end := strings.IndexByte(text, '\n'); end >= 0 {
+			raw, text = text[:end], text[end+1:]
+		} else {
+			text = ""
+		}
+		p.line++
+		indent := 0
+		for indent < len(raw) && raw[indent] == ' ' {
+			indent++
+		}
+		content := strings.TrimSuffix(raw[indent:], "\r")
 		if content == "" || content[0] == '#' {
 			continue
 		}
-		indent := len(raw) - len(content)
-		if indent%2 != 0 || indent/2 >= len(open) {
-			return nil, fmt.Errorf("line %d: unexpected indentation", line)
+		if indent%2 != 0 || indent/2 > p.depth {
+			return p.errorf("unexpected indentation")
 		}
-		entry, err := parseLockLine(content)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
+		if err := p.entry(indent/2, content); err != nil {
+			return err
 		}
-		entry.line = line
-		parent := open[indent/2]
-		if parent.value != "" || parent.list != nil {
-			return nil, fmt.Errorf("line %d: %q cannot hold entries", line, parent.key)
-		}
-		parent.below = append(parent.below, entry)
-		open = append(open[:indent/2+1], &parent.below[len(parent.below)-1])
 	}
-	return root.below, nil
+	if p.version != lockVersion {
+		return fmt.Errorf("lockfileVersion is %q, and this dsh reads version %s", p.version, lockVersion)
+	}
+	return p.endNode()
 }
 
-func parseLockLine(s string) (lockEntry, error) {
-	var e lockEntry
-	var err error
-	if e.key, s, err = cutScalar(s, ":"); err != nil {
-		return e, err
+func (p *lockParser) errorf(format string, args ...any) error {
+	return fmt.Errorf("line %d: %s", p.line, fmt.Sprintf(format, args...))
+}
+
+// entry reads one line of a depth.
+func (p *lockParser) entry(depth int, content string) error {
+	parent := &p.open[depth]
+	if parent.holds == holdsNothing {
+		return p.errorf("%q cannot hold entries", parent.key)
 	}
-	s, ok := strings.CutPrefix(s, ":")
-	if !ok {
-		return e, fmt.Errorf("expected %q behind %q", ":", e.key)
+	key, rest, err := cutScalar(content, ':')
+	if err != nil {
+		return fmt.Errorf("line %d: %w", p.line, err)
 	}
-	s = strings.Trim(s, " ")
-	if s == "" {
-		return e, nil
+	if rest == "" || rest[0] != ':' {
+		return p.errorf("expected %q behind %q", ":", key)
 	}
-	if inside, ok := strings.CutPrefix(s, "["); ok {
-		e.list = []string{}
-		for {
-			var item string
-			if item, inside, err = cutScalar(strings.TrimLeft(inside, " "), ",]"); err != nil {
-				return e, err
+	v := lockValue{parser: p, key: key, text: strings.Trim(rest[1:], " ")}
+	below := lockParent{key: key}
+	switch parent.holds {
+	case holdsTop:
+		if p.at != "" {
+			err = p.endNode()
+		}
+		if err == nil {
+			err = p.topEntry(&v, &below)
+		}
+	case holdsTexts:
+		if *parent.texts == nil {
+			*parent.texts = map[string]string{}
+		}
+		if _, twice := (*parent.texts)[key]; twice {
+			return p.errorf("%q stands here twice", key)
+		}
+		(*parent.texts)[key], err = v.scalar()
+	case holdsPackages:
+		if err = p.endNode(); err == nil {
+			below.holds = holdsFields
+			err = p.beginNode(&v)
+		}
+	case holdsFields:
+		err = p.field(&v, &below)
+	}
+	if err != nil {
+		return err
+	}
+	if depth+1 < len(p.open) {
+		p.open[depth+1] = below
+		p.depth = depth + 1
+	} else {
+		p.depth = depth
+	}
+	return nil
+}
+
+func (p *lockParser) topEntry(v *lockValue, below *lockParent) (err error) {
+	switch v.key {
+	case "lockfileVersion":
+		if p.version, err = v.scalar(); err == nil && p.version != lockVersion {
+			err = &LockFormatError{p.version}
+		}
+	case "autoInstallPeers":
+		p.lock.AutoPeers, err = v.boolean()
+	case "overrides":
+		err = v.texts(below, &p.lock.Overrides)
+	case "omitted":
+		p.lock.Omitted, err = v.list()
+	case "dependencies":
+		err = v.texts(below, &p.lock.Wanted)
+	case "packages":
+		below.holds, err = holdsPackages, v.nothing()
+	default:
+		err = p.errorf("unknown key %q", v.key)
+	}
+	return err
+}
+
+// beginNode begins the package at a place.
+func (p *lockParser) beginNode(v *lockValue) error {
+	if _, repeated := p.lock.Nodes[v.key]; repeated {
+		return p.errorf("%q stands here twice", v.key)
+	}
+	if !validPath(v.key) {
+		return p.errorf("%q is no place in node_modules", v.key)
+	}
+	p.node = Located{Package: &Package{Name: nameAt(v.key)}}
+	p.at, p.nodeLine = v.key, p.line
+	return v.nothing()
+}
+
+// endNode adds the package that was being read.
+func (p *lockParser) endNode() error {
+	if p.at == "" {
+		return nil
+	}
+	switch {
+	case !ValidName(p.node.Name):
+		return fmt.Errorf("line %d: %q is no package name", p.nodeLine, p.node.Name)
+	case p.node.Origin.Kind != Link && p.node.Integrity.IsZero():
+		return fmt.Errorf("line %d: %q has no integrity", p.nodeLine, p.at)
+	}
+	p.lock.Nodes[p.at] = p.node
+	p.at = ""
+	return nil
+}
+
+func (p *lockParser) field(v *lockValue, below *lockParent) (err error) {
+	n := &p.node
+	switch v.key {
+	case "name":
+		n.Name, err = v.scalar()
+	case "version":
+		n.Version, err = v.scalar()
+	case "integrity":
+		var text string
+		if text, err = v.scalar(); err == nil {
+			if n.Integrity, err = store.ParseIntegrity(text); err != nil {
+				err = fmt.Errorf("line %d: %w", p.line, err)
 			}
-			e.list = append(e.list, item)
-			if inside == "]" {
-				return e, nil
-			}
-			if inside, ok = strings.CutPrefix(inside, ","); !ok {
-				return e, fmt.Errorf("expected %q or %q in the list of %q", ",", "]", e.key)
+		}
+	case "optional":
+		n.Optional, err = v.boolean()
+	case "os":
+		n.OS, err = v.list()
+	case "cpu":
+		n.CPU, err = v.list()
+	case "libc":
+		n.Libc, err = v.list()
+	case "bundled":
+		n.Bundled, err = v.list()
+	case "optionalPeers":
+		n.OptionalPeers, err = v.list()
+	case "dependencies":
+		err = v.texts(below, &n.Dependencies)
+	case "optionalDependencies":
+		err = v.texts(below, &n.Package.Optional)
+	case "peerDependencies":
+		err = v.texts(below, &n.Peers)
+	case "bin":
+		err = v.texts(below, &n.Bin)
+	default:
+		err = p.errorf("unknown key %q", v.key)
+		for kind, key := range originKeys {
+			if key == v.key {
+				n.Origin.Kind = kind
+				n.Origin.Place, err = v.scalar()
 			}
 		}
 	}
-	e.value, s, err = cutScalar(s, "")
-	if err == nil && s != "" {
-		err = fmt.Errorf("unexpected text behind the value of %q", e.key)
+	return err
+}
+
+// lockValue is what stands behind a key.
+type lockValue struct {
+	parser    *lockParser
+	key, text string
+}
+
+// nothing is an error unless the value is left out.
+func (v *lockValue) nothing() error {
+	if v.text != "" {
+		return v.parser.errorf("%q holds entries and no value", v.key)
 	}
-	return e, err
+	return nil
+}
+
+// texts makes the lines below the key entries of a mapping.
+func (v *lockValue) texts(below *lockParent, into *map[string]string) error {
+	below.holds, below.texts = holdsTexts, into
+	return v.nothing()
+}
+
+func (v *lockValue) scalar() (string, error) {
+	if v.text == "" {
+		return "", v.parser.errorf("%q has no value", v.key)
+	}
+	value, rest, err := cutScalar(v.text, 0)
+	if err != nil {
+		return "", fmt.Errorf("line %d: %w", v.parser.line, err)
+	}
+	if rest != "" {
+		return "", v.parser.errorf("unexpected text behind the value of %q", v.key)
+	}
+	return value, nil
+}
+
+func (v *lockValue) boolean() (bool, error) {
+	text, err := v.scalar()
+	if err == nil && text != "true" {
+		err = v.parser.errorf("%q is true or left out", v.key)
+	}
+	return err == nil, err
+}
+
+func (v *lockValue) list() ([]string, error) {
+	rest, ok := strings.CutPrefix(v.text, "[")
+	if !ok {
+		return nil, v.parser.errorf("%q must be a list in brackets", v.key)
+	}
+	var list []string
+	for {
+		item, after, err := cutScalar(strings.TrimLeft(rest, " "), ',')
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", v.parser.line, err)
+		}
+		list = append(list, item)
+		if after == "]" {
+			return list, nil
+		}
+		if rest, ok = strings.CutPrefix(after, ","); !ok {
+			return nil, v.parser.errorf("expected %q or %q in the list of %q", ",", "]", v.key)
+		}
+	}
 }
 
 // cutScalar takes one plain or double-quoted string off the front of s. A
-// plain one ends before any byte of ends.
-func cutScalar(s, ends string) (value, rest string, err error) {
-	if !strings.HasPrefix(s, `"`) {
-		end := len(s)
-		if i := strings.IndexAny(s, ends); ends != "" && i >= 0 {
-			end = i
+// plain one ends before end, 0 for none, in a list also before a bracket.
+func cutScalar(s string, end byte) (value, rest string, err error) {
+	if s == "" || s[0] != '"' {
+		length := len(s)
+		if end != 0 {
+			if i := strings.IndexByte(s, end); i >= 0 {
+				length = i
+			}
 		}
-		if !isPlain(s[:end]) {
-			return "", "", fmt.Errorf("%q needs double quotes", s[:end])
+		if end == ',' {
+			if i := strings.IndexByte(s[:length], ']'); i >= 0 {
+				length = i
+			}
 		}
-		return s[:end], s[end:], nil
+		if !isPlain(s[:length]) {
+			return "", "", fmt.Errorf("%q needs double quotes", s[:length])
+		}
+		return s[:length], s[length:], nil
+	}
+	if i := strings.IndexAny(s[1:], `"\\`) + 1; i > 1 && s[i] == '"' {
+		return s[1:i], s[i+1:], nil // nothing in it is escaped
 	}
 	var out []byte
 	for i := 1; i < len(s); i++ {
@@ -470,98 +710,6 @@ func checkLockFormat(text string) error {
 	return nil
 }
 
-func readLock(entries []lockEntry) (*Lock, error) {
-	lock := &Lock{Wanted: map[string]string{}, Nodes: map[string]Located{}}
-	version := ""
-	for i := range entries {
-		e := &entries[i]
-		var err error
-		switch e.key {
-		case "lockfileVersion":
-			version = e.value
-		case "dependencies":
-			lock.Wanted, err = e.scalars()
-		case "packages":
-			for j := range e.below {
-				p := &e.below[j]
-				if _, repeated := lock.Nodes[p.key]; repeated {
-					return nil, p.errorf("%q stands here twice", p.key)
-				}
-				if lock.Nodes[p.key], err = readLocated(p); err != nil {
-					return nil, err
-				}
-			}
-		default:
-			err = e.errorf("unknown key %q", e.key)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if version != lockVersion {
-		return nil, fmt.Errorf("lockfileVersion is %q, and this dsh reads version %s", version, lockVersion)
-	}
-	return lock, nil
-}
-
-func readLocated(at *lockEntry) (Located, error) {
-	if !validPath(at.key) {
-		return Located{}, at.errorf("%q is no place in node_modules", at.key)
-	}
-	n := Located{Package: &Package{Name: nameAt(at.key)}}
-	for i := range at.below {
-		e := &at.below[i]
-		var err error
-		switch e.key {
-		case "name":
-			n.Name = e.value
-		case "version":
-			n.Version = e.value
-		case "integrity":
-			if n.Integrity, err = store.ParseIntegrity(e.value); err != nil {
-				err = e.errorf("%v", err)
-			}
-		case "optional":
-			n.Optional = e.value == "true"
-		case "os":
-			n.OS = e.list
-		case "cpu":
-			n.CPU = e.list
-		case "libc":
-			n.Libc = e.list
-		case "bundled":
-			n.Bundled = e.list
-		case "dependencies":
-			n.Dependencies, err = e.scalars()
-		case "optionalDependencies":
-			n.Package.Optional, err = e.scalars()
-		case "peerDependencies":
-			n.Peers, err = e.scalars()
-		case "optionalPeers":
-			n.OptionalPeers = e.list
-		case "bin":
-			n.Bin, err = e.scalars()
-		default:
-			err = e.errorf("unknown key %q", e.key)
-			for kind, key := range originKeys {
-				if key == e.key {
-					n.Origin, err = Origin{Kind: kind, Place: e.value}, nil
-				}
-			}
-		}
-		if err != nil {
-			return Located{}, err
-		}
-	}
-	switch {
-	case !ValidName(n.Name):
-		return Located{}, at.errorf("%q is no package name", n.Name)
-	case n.Origin.Kind != Link && n.Integrity.IsZero():
-		return Located{}, at.errorf("%q has no integrity", at.key)
-	}
-	return n, nil
-}
-
 // validPath reports whether at is "node_modules/a/node_modules/@s/b…".
 func validPath(at string) bool {
 	rest, ok := strings.CutPrefix(at, "node_modules/")
@@ -574,16 +722,4 @@ func validPath(at string) bool {
 		}
 	}
 	return true
-}
-
-func (e *lockEntry) scalars() (map[string]string, error) {
-	values := make(map[string]string, len(e.below))
-	for i := range e.below {
-		b := &e.below[i]
-		if b.value == "" {
-			return nil, b.errorf("%q has no value", b.key)
-		}
-		values[b.key] = b.value
-	}
-	return values, nil
 }

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ func someIntegrity(t testing.TB, letter string) store.Integrity {
 // fullLock uses every field that a lockfile has.
 func fullLock(t testing.TB) *Lock {
 	return &Lock{
+		Overrides: map[string]string{"is-odd": "3.0.1", "@acme/hello>>left@^1": "npm:right@2", "a>b": "-"}, AutoPeers: true, Omitted: []string{"@deepseek-ai/dsh-tools", "cordis"},
 		Wanted: map[string]string{"@acme/hello": "^1.0.0", "odd": "npm:is-odd@3.0.1", "loose": ">=1 <2 || 3.x", "any": "*", "local": "link:../p"},
 		Nodes: map[string]Located{
 			"node_modules/@acme/hello": {Package: &Package{
@@ -77,18 +79,25 @@ packages:
 func TestLockErrors(t *testing.T) {
 	entry := "lockfileVersion: \"1\"\npackages:\n  node_modules/a:\n    version: 1.0.0\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":            {"", `lockfileVersion is ""`},
-		"newer":            {"lockfileVersion: \"2\"\n", `lockfileVersion is "2"`},
-		"no integrity":     {entry, `line 3: "node_modules/a" has no integrity`},
-		"weak integrity":   {entry + "    integrity: sha1-aaaa\n", "line 5: integrity"},
-		"unknown key":      {entry + "    colour: red\n", `line 5: unknown key "colour"`},
-		"escaping path":    {"lockfileVersion: \"1\"\npackages:\n  node_modules/../x:\n    version: 1.0.0\n", "line 3:"},
-		"foreign path":     {"lockfileVersion: \"1\"\npackages:\n  etc/x:\n    version: 1.0.0\n", "is no place in node_modules"},
-		"bad indentation":  {"lockfileVersion: \"1\"\n   x: y\n", "line 2: unexpected indentation"},
-		"open quote":       {"lockfileVersion: \"1\n", "not closed"},
-		"value and below":  {"lockfileVersion: \"1\"\n  x: abc\n", `line 2: "lockfileVersion" cannot hold entries`},
-		"twice":            {entry + "    integrity: " + someIntegrity(t, "w").String() + "\n  node_modules/a:\n    version: 1.0.0\n", "stands here twice"},
-		"conflict markers": {"<<<<<<< HEAD\n", "line 1:"},
+		"empty":              {"", `lockfileVersion is ""`},
+		"newer":              {"lockfileVersion: \"2\"\n", `lockfileVersion is "2"`},
+		"no integrity":       {entry, `line 3: "node_modules/a" has no integrity`},
+		"weak integrity":     {entry + "    integrity: sha1-aaaa\n", "line 5: integrity"},
+		"unknown key":        {entry + "    colour: red\n", `line 5: unknown key "colour"`},
+		"escaping path":      {"lockfileVersion: \"1\"\npackages:\n  node_modules/../x:\n    version: 1.0.0\n", "line 3:"},
+		"foreign path":       {"lockfileVersion: \"1\"\npackages:\n  etc/x:\n    version: 1.0.0\n", "is no place in node_modules"},
+		"bad indentation":    {"lockfileVersion: \"1\"\n   x: y\n", "line 2: unexpected indentation"},
+		"open quote":         {"lockfileVersion: \"1\n", "not closed"},
+		"value and below":    {"lockfileVersion: \"1\"\n  x: abc\n", `line 2: "lockfileVersion" cannot hold entries`},
+		"twice":              {entry + "    integrity: " + someIntegrity(t, "w").String() + "\n  node_modules/a:\n    version: 1.0.0\n", "stands here twice"},
+		"a dependency twice": {"lockfileVersion: \"1\"\ndependencies:\n  a: ^1\n  a: ^2\n", `line 4: "a" stands here twice`},
+		"no list":            {entry + "    os: linux\n", `line 5: "os" must be a list`},
+		"open list":          {entry + "    os: [linux\n", `line 5:`},
+		"no value":           {entry + "    version:\n", `line 5: "version" has no value`},
+		"a value in between": {"lockfileVersion: \"1\"\ndependencies: x\n", `line 2: "dependencies" holds entries`},
+		"optional: false":    {entry + "    optional: \"false\"\n", `line 5: "optional" is true or left out`},
+		"too deep":           {entry + "    dependencies:\n      a: b\n        c: d\n", "line 7: unexpected indentation"},
+		"conflict markers":   {"<<<<<<< HEAD\n", "line 1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseLock("dsh-lock.yaml", []byte(c.text))
@@ -119,18 +128,51 @@ func FuzzParseLock(f *testing.F) {
 	})
 }
 
-func BenchmarkParseLock(b *testing.B) {
-	lock := fullLock(b)
-	for i := range 1000 {
-		lock.Nodes["node_modules/package-"+strings.Repeat("x", i%20)+string(rune('a'+i%26))] = Located{Package: &Package{
-			Name: "p", Version: "1.2.3", Integrity: someIntegrity(b, "w"), Dependencies: map[string]string{"a": "^1.0.0", "b": "~2.1.0"},
-		}}
-	}
-	text := lock.Bytes()
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := ParseLock("dsh-lock.yaml", text); err != nil {
-			b.Fatal(err)
+// largeLock is a lockfile of 1,300 packages.
+func largeLock(tb testing.TB) *Lock {
+	lock := fullLock(tb)
+	for i := range 1300 {
+		pkg := &Package{Name: fmt.Sprintf("package-%d", i), Version: "1.2.3", Integrity: someIntegrity(tb, "w")}
+		if i%3 > 0 {
+			pkg.Dependencies = map[string]string{}
+			for d := range i % 7 {
+				pkg.Dependencies[fmt.Sprintf("package-%d", (i*7+d*13)%1300)] = "^1.0.0 || >=2"
+			}
 		}
+		switch i % 10 {
+		case 0:
+			pkg.Peers = map[string]string{"package-1": "^1.0.0"}
+		case 1:
+			pkg.Bin = map[string]string{pkg.Name: "bin/cli.js"}
+		case 2:
+			pkg.OS, pkg.CPU = []string{"linux"}, []string{"x64"}
+		}
+		at := "node_modules/" + pkg.Name
+		if i%4 == 0 {
+			at = fmt.Sprintf("node_modules/package-%d/%s", (i+1)%1300, at)
+		}
+		lock.Nodes[at] = Located{Package: pkg, Optional: i%10 == 2}
 	}
+	return lock
+}
+
+func BenchmarkLock(b *testing.B) {
+	lock := largeLock(b)
+	text := lock.Bytes()
+	b.Run("parse", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			if _, err := ParseLock("dsh-lock.yaml", text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("format", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			if len(lock.Bytes()) != len(text) {
+				b.Fatal("it has another length now")
+			}
+		}
+	})
 }

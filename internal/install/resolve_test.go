@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -736,28 +737,85 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-func BenchmarkResolve(b *testing.B) {
+// remembering is a registry whose answers are all in memory once they were
+// given.
+type remembering struct {
+	shelf
+	mu      *sync.RWMutex
+	answers map[Spec]*Package
+}
+
+func (m remembering) find(ctx context.Context, spec Spec) (*Package, error) {
+	m.mu.RLock()
+	pkg := m.answers[spec]
+	m.mu.RUnlock()
+	if pkg != nil {
+		return pkg, nil
+	}
+	pkg, err := m.shelf.find(ctx, spec)
+	if err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.answers[spec] = pkg
+	}
+	return pkg, err
+}
+
+// application is a registry and a profile as large applications have them: some
+// 1,300 packages, most of them small, some asked for by many and in two major
+// versions, with peers here and there.
+func application() (shelf, []Wish) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	const names = 640
 	s := shelf{}
-	var specs []string
-	for i := range 400 {
-		var deps []string
-		for j := 1; j <= 4; j++ {
-			deps = append(deps, fmt.Sprintf("p%d@^1", (i*7+j*13)%400))
-		}
-		s[fmt.Sprintf("p%d@1.0.0", i)] = deps
-		if i%20 == 0 {
-			specs = append(specs, fmt.Sprintf("p%d@^1", i))
+	for p := range names {
+		for major := 1; major <= 2; major++ {
+			var deps []string
+			for range rnd.IntN(6) {
+				// What many depend on has a high number.
+				d := p + 1 + int(float64(names)*rnd.Float64()*rnd.Float64())
+				if d >= names {
+					d = names - 1 - rnd.IntN(60)
+				}
+				wanted := []string{"^1.0.0", "^1.0.0", "^1.1.0", "~1.1.0", "^2.0.0", ">=1", "*", "1.x || 2.x"}[rnd.IntN(8)]
+				if d != p {
+					deps = append(deps, fmt.Sprintf("package-%d@%s", d, wanted))
+				}
+			}
+			if rnd.IntN(12) == 0 && p+1 < names {
+				deps = append(deps, fmt.Sprintf("peer package-%d@*", p+1+rnd.IntN(names-p-1)))
+			}
+			for minor := range 2 {
+				s[fmt.Sprintf("package-%d@%d.%d.0", p, major, minor)] = deps
+			}
 		}
 	}
-	wishes := wish(specs...)
-	root, err := resolveShelf(b, s, nil, wishes)
+	var specs []string
+	for p := range 90 {
+		specs = append(specs, fmt.Sprintf("package-%d@^1.0.0", p))
+	}
+	return s, wish(specs...)
+}
+
+func BenchmarkResolve(b *testing.B) {
+	s, wishes := application()
+	warm := remembering{s, &sync.RWMutex{}, map[Spec]*Package{}}
+	root, err := resolveShelf(b, warm, nil, wishes)
 	if err != nil {
 		b.Fatal(err)
 	}
 	locked := lockOf(root, wishes)
-	for b.Loop() {
-		if _, err := resolveShelf(b, s, locked, wishes); err != nil {
-			b.Fatal(err)
-		}
+	for _, c := range []struct {
+		name   string
+		locked *Lock
+	}{{"fresh", nil}, {"locked", locked}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := resolveShelf(b, warm, c.locked, wishes); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(locked.Nodes)), "packages")
+		})
 	}
 }

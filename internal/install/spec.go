@@ -2,11 +2,8 @@ package install
 
 import (
 	"net/url"
-	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 
 	"dsh/internal/fault"
 	"dsh/internal/install/registry"
@@ -223,17 +220,37 @@ func splitName(text string) (name, rest string, ok bool) {
 	return name, rest, ValidName(name)
 }
 
-// nameSyntax allows what the registry ever allowed, old upper-case names
-// included, and nothing that could mean another place on disk.
-var nameSyntax = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(@[A-Za-z0-9~!*'()._-]+/)?[A-Za-z0-9~!*'()_-][A-Za-z0-9~!*'()._-]*$`)
-})
-
-// ValidName says whether name can be the name of a package.
+// ValidName says whether name can be the name of a package: what the registry
+// ever allowed, old upper-case names included, and nothing that could mean
+// another place on disk.
 func ValidName(name string) bool {
-	if len(name) > 214 || !nameSyntax().MatchString(name) {
+	if len(name) > 214 || name == "" || name[0] == '~' {
 		return false
 	}
-	base := path.Base(name)
-	return base != "node_modules" && base != "favicon.ico" && name[0] != '~' && !strings.HasPrefix(name, "@./") && !strings.HasPrefix(name, "@../")
+	base := name
+	if name[0] == '@' {
+		scope, rest, ok := strings.Cut(name[1:], "/")
+		if !ok || scope == "" || scope == "." || scope == ".." || !isNameText(scope) {
+			return false
+		}
+		base = rest
+	}
+	return base != "" && base[0] != '.' && isNameText(base) && base != "node_modules" && base != "favicon.ico"
 }
+
+func isNameText(s string) bool {
+	for i := range len(s) {
+		if !nameBytes[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// nameBytes is which bytes stand in names.
+var nameBytes = func() (valid [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789~!*'()._-") {
+		valid[c] = true
+	}
+	return valid
+}()
