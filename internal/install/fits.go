@@ -73,12 +73,15 @@ func (j *Job) Resolve(ctx context.Context, manifest *profile.Manifest, lock *Loc
 		return nil, err
 	}
 	j.manifest, j.locked = manifest, lock
+	if err := j.configure(); err != nil {
+		return nil, err
+	}
 	find, ctx, done := j.sources(ctx)
 	defer done()
 	wishes := j.wishes()
-	root, err := j.resolve(ctx, find, wishes, change{})
+	res, err := j.resolve(ctx, find, wishes, change{})
 	if err != nil {
 		return nil, err
 	}
-	return lockOf(root, wishes), nil
+	return res.lock, nil
 }

@@ -189,19 +189,22 @@ func (j *Job) Mend(ctx context.Context, manifest *profile.Manifest, from *Lock) 
 		return nil, err
 	}
 	j.manifest = manifest
+	if err := j.configure(); err != nil {
+		return nil, err
+	}
 	old := j.locked
 	j.locked = from
 	find, ctx, done := j.sources(ctx)
 	defer done()
 	wishes := j.wishes()
-	root, err := j.resolve(ctx, find, wishes, change{})
+	res, err := j.resolve(ctx, find, wishes, change{})
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPlatform(root, ThisPlatform()); err != nil {
+	if err := res.checkPlatform(); err != nil {
 		return nil, err
 	}
-	lock := lockOf(root, wishes)
+	lock := res.lock
 	result, err := j.layOut(ctx, find, lock)
 	if err != nil {
 		return nil, err

@@ -109,7 +109,11 @@ func (w *workshop) making(name string, init func(dir string) error, work func(*J
 		return map[string]string{"npm_config_registry": w.registry.URL()}[key]
 	})
 	w.must(err)
-	client, err := registry.New(config, registry.Options{})
+	mode := registry.UseCache
+	if w.offline {
+		mode = registry.Offline
+	}
+	client, err := registry.New(config, registry.Options{Mode: mode})
 	w.must(err)
 	defer client.Close()
 	packages := w.openStore()

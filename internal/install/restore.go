@@ -30,16 +30,19 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 		return nil, err
 	}
 	j.manifest = manifest
+	if err := j.configure(); err != nil {
+		return nil, err
+	}
 	find, ctx, done := j.sources(ctx)
 	defer done()
 	var warnings []string
 	if lock == nil {
 		wishes := j.wishes()
-		root, err := j.resolve(ctx, find, wishes, change{})
+		res, err := j.resolve(ctx, find, wishes, change{})
 		if err != nil {
 			return nil, err
 		}
-		lock = lockOf(root, wishes)
+		lock = res.lock
 		warnings = find.deprecations(lock)
 	}
 	if err := lock.checkPlatform(ThisPlatform()); err != nil {

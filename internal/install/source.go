@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -33,31 +34,42 @@ var assumedNode = sync.OnceValue(func() npmrange.Version {
 
 // sources finds packages wherever a spec says they are.
 type sources struct {
-	job   *Job
-	ahead errgroup.Group // requests made before the resolver needs them
-	// deprecated holds what publishers say of packages that were picked.
-	deprecated sync.Map
+	job      *Job
+	contents *contents
+	now      time.Time
+	ahead    errgroup.Group // requests made before they are needed
+	// What is to be said of packages that were picked, by name@version.
+	deprecated, young sync.Map
 }
 
-// sources makes the finder of one job. Done ends the requests made ahead.
+// sources makes the finder of one job. Done ends what was begun ahead.
 func (j *Job) sources(ctx context.Context) (s *sources, within context.Context, done func()) {
-	s = &sources{job: j}
 	within, cancel := context.WithCancel(ctx)
+	s = &sources{job: j, now: time.Now()}
+	s.contents = newContents(within, s)
 	return s, within, func() {
 		cancel()
 		_ = s.ahead.Wait() // each error comes back to whoever really asks
+		s.contents.end()
 	}
 }
 
-// prefetch implements finder.
+// prefetch asks for what find will soon be called for.
 func (s *sources) prefetch(ctx context.Context, spec Spec) {
-	if spec.Kind != Registry || s.job.Offline {
+	if spec.Kind != Registry {
 		return
 	}
 	s.ahead.Go(func() error {
-		_, err := s.manifest(ctx, spec)
+		_, err := s.find(ctx, spec)
 		return err
 	})
+}
+
+// placed is told by the resolver where a package goes.
+func (s *sources) placed(_ string, pkg *Package) {
+	if pkg.Origin.Kind == Registry && !s.job.Offline && !s.job.DryRun && ThisPlatform().runs(pkg) {
+		s.contents.want(pkg)
+	}
 }
 
 // find implements finder.
@@ -86,18 +98,21 @@ func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error)
 		if pkg := s.job.locked.newest(spec); pkg != nil {
 			return pkg, nil
 		}
-		return nil, fault.Errorf(fault.Network, "%s%s is not in the lockfile, and --offline asks no registry", spec.Target, wantedSuffix(spec.Wanted))
 	}
 	if s.job.Events.Resolving != nil {
 		s.job.Events.Resolving(spec.Target)
 	}
-	m, err := s.manifest(ctx, spec)
+	choice, err := s.job.Registry.Find(ctx, spec.Target, spec.Wanted, s.age(spec.Target))
 	if err != nil {
 		return nil, err
 	}
+	m := choice.Manifest
 	pkg := packageOf(&m.Manifest)
 	if m.Deprecated != "" {
 		s.deprecated.Store(pkg.describe(), strings.Join(strings.Fields(m.Deprecated), " "))
+	}
+	if choice.Skipped != "" {
+		s.young.Store(pkg.describe(), fmt.Sprintf("%s, which was published %s", choice.Skipped, ago(s.now.Sub(choice.SkippedAt))))
 	}
 	if m.Dist.Tarball != s.job.Registry.TarballURL(pkg.Name, pkg.Version) {
 		pkg.Origin.Place = m.Dist.Tarball
@@ -106,19 +121,6 @@ func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error)
 		return nil, fault.Errorf(fault.Package, "%s cannot be verified: %s gives no sha512 hash for it", pkg.describe(), s.job.Registry.RegistryFor(pkg.Name))
 	}
 	return pkg, nil
-}
-
-// manifest is what the registry says of the version that a spec picks. One
-// exact version needs no list of all of them.
-func (s *sources) manifest(ctx context.Context, spec Spec) (*registry.Manifest, error) {
-	if version, err := npmrange.ParseVersion(spec.Wanted); err == nil {
-		return s.job.Registry.Version(ctx, spec.Target, version)
-	}
-	packument, err := s.job.Registry.Packument(ctx, spec.Target)
-	if err != nil {
-		return nil, err
-	}
-	return registry.Pick(packument, spec.Wanted, registry.PickOptions{NodeVersion: assumedNode()})
 }
 
 // fromLink reads the package.json of a local folder that is linked.
@@ -254,69 +256,6 @@ func (c countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fetch brings every package of a lock that is laid out here into the store.
-// A damaged entry stays until there is another in its place, so that it is found
-// again where none is to be had. An optional package that cannot be had is added
-// to skipped.
-func (j *Job) fetch(ctx context.Context, s *sources, lock *Lock, skipped map[string]bool) (map[store.Integrity]store.Entry, error) {
-	entries := map[store.Integrity]store.Entry{}
-	missing := map[store.Integrity][]string{} // and all the places that need it
-	for _, at := range sortedKeys(lock.Nodes) {
-		n := lock.Nodes[at]
-		if skipped[at] || n.Origin.Kind == Link {
-			continue
-		}
-		if places, known := missing[n.Integrity]; known {
-			missing[n.Integrity] = append(places, at)
-			continue
-		}
-		entry, ok := j.Store.Get(n.Integrity)
-		if ok && j.usable(entry, at, n) {
-			entries[n.Integrity] = entry
-		} else {
-			delete(entries, n.Integrity)
-			missing[n.Integrity] = []string{at}
-		}
-	}
-	if len(missing) == 0 {
-		return entries, nil
-	}
-	if err := j.lacks(lock, missing); err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex
-	done := 0
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelRequests)
-	for id, places := range missing {
-		optional := true // nobody needs it
-		for _, at := range places {
-			optional = optional && lock.Nodes[at].Optional
-		}
-		n := lock.Nodes[places[0]]
-		group.Go(func() error {
-			entry, err := s.archive(groupCtx, n.Package)
-			mu.Lock()
-			defer mu.Unlock()
-			if done++; j.Events.Fetching != nil {
-				j.Events.Fetching(done, len(missing))
-			}
-			switch {
-			case err == nil:
-				entries[id] = entry
-			case optional && isMissing(err):
-				for _, at := range places {
-					skipped[at] = true
-				}
-			default:
-				return j.gone(places[0], n, within(n.describe(), err))
-			}
-			return nil
-		})
-	}
-	return entries, group.Wait()
-}
-
 // usable reports whether an entry of the store is good for what the job does
 // with it.
 func (j *Job) usable(entry store.Entry, at string, n Located) bool {
@@ -324,28 +263,6 @@ func (j *Job) usable(entry store.Entry, at string, n Located) bool {
 		return entry.Check() == nil
 	}
 	return !j.lays(at, n) || entry.Sound()
-}
-
-// lacks is an error that names all packages that would have to be fetched when
-// nothing may be.
-func (j *Job) lacks(lock *Lock, missing map[store.Integrity][]string) error {
-	if !j.Offline {
-		return nil
-	}
-	var names []string
-	for _, places := range missing {
-		if n := lock.Nodes[places[0]]; n.Origin.Kind == Registry || n.Origin.Kind == URL {
-			names = append(names, n.describe())
-		}
-	}
-	slices.Sort(names)
-	switch len(names) {
-	case 0:
-		return nil
-	case 1:
-		return fault.Errorf(fault.Network, "%s: it is not in the store, and --offline fetches nothing", names[0])
-	}
-	return fault.Errorf(fault.Network, "%s: they are not in the store, and --offline fetches nothing", strings.Join(names, ", "))
 }
 
 // gone adds to an error the way out where the store has lost the content of a
@@ -418,14 +335,26 @@ func (j *Job) from(pkg *Package) string {
 // deprecations is a warning for every package of the lock that was picked by
 // this job although its publisher advises against it.
 func (s *sources) deprecations(lock *Lock) []string {
-	warned := map[string]bool{}
-	var warnings []string
-	for _, at := range sortedKeys(lock.Nodes) {
-		name := lock.Nodes[at].describe()
-		if why, ok := s.deprecated.Load(name); ok && !warned[name] {
-			warned[name] = true
-			warnings = append(warnings, fmt.Sprintf("%s is deprecated: %s", name, why))
+	return said(&s.deprecated, lock, func(name, why string) string { return name + " is deprecated: " + why })
+}
+
+// tooNew is a warning for every package of the lock for which this job passed
+// over a newer version.
+func (s *sources) tooNew(lock *Lock) []string {
+	return said(&s.young, lock, func(name, newer string) string { return name + " is taken and not " + newer + ": that is too new" })
+}
+
+// said is what there is to say of the packages of a lock, each once, in order.
+func said(of *sync.Map, lock *Lock, say func(name, what string) string) []string {
+	known := map[string]bool{}
+	var list []string
+	for _, n := range lock.Nodes {
+		name := n.describe()
+		if what, ok := of.Load(name); ok && !known[name] {
+			known[name] = true
+			list = append(list, say(name, what.(string)))
 		}
 	}
-	return warnings
+	slices.Sort(list)
+	return list
 }

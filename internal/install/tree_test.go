@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -122,7 +123,12 @@ func (g ground) layOut(t *testing.T, lock *Lock, skipped map[string]bool) TreeCh
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, err := (&tree{dir: g.place.Dir, files: g.place.Dir, lock: lock, entries: g.entries(lock), skipped: skipped}).stage(t.Context(), tx, now)
+	j := &Job{Dir: g.place.Dir, Files: g.place.Dir, Tx: tx, Store: g.store, present: now}
+	find, ctx, done := j.sources(t.Context())
+	defer done()
+	change, err := j.stage(ctx, find.contents, &tree{
+		dir: g.place.Dir, files: g.place.Dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: maps.Clone(skipped),
+	})
 	if err == nil {
 		err = tx.Commit()
 	} else {
