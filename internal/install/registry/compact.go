@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"math"
 	"net/url"
@@ -61,6 +62,7 @@ const (
 	fieldTarball
 	fieldSize
 	fieldScript
+	fieldName
 	fieldCount
 )
 
@@ -108,7 +110,8 @@ type builder struct {
 	tarball  string // what the address of every archive begins with, by custom
 
 	flags    uint32
-	modified int64 // milliseconds since 1970, 0 where it is not said
+	claimed  string // the name that the document itself has, "" for none
+	modified int64  // milliseconds since 1970, 0 where it is not said
 	tags     []tag
 	records  []record
 	texts    []byte
@@ -208,6 +211,14 @@ func (b *builder) packument() error {
 	}
 	return b.members(func(key string) error {
 		switch key {
+		case "name":
+			if err := b.src.part(b.readName); err != nil {
+				return err
+			}
+			if b.claimed != "" && b.claimed != b.name {
+				return &otherError{b.claimed}
+			}
+			return nil
 		case "dist-tags":
 			return b.src.part(b.distTags)
 		case "versions":
@@ -236,6 +247,12 @@ func (b *builder) single(version string) error {
 	c := jsonscan.New(b.fields[manifest.Version])
 	if c.Peek() != '"' || c.Text() != version {
 		return errGone
+	}
+	c = jsonscan.New(b.fields[fieldName])
+	if c.Peek() == '"' {
+		if name := c.Text(); name != b.name {
+			return &otherError{name}
+		}
 	}
 	if err := b.keepVersion(); err != nil {
 		return err
@@ -331,6 +348,13 @@ func (b *builder) distTags(c *jsonscan.Scanner) {
 	})
 }
 
+// otherError says that a document is about another package.
+type otherError struct{ name string }
+
+func (e *otherError) Error() string { return fmt.Sprintf("it is about the package %q", e.name[:min(len(e.name), 214)]) }
+
+func (b *builder) readName(c *jsonscan.Scanner) { b.claimed = strings.Clone(c.Text()) }
+
 func (b *builder) readModified(c *jsonscan.Scanner) {
 	b.modified = 0
 	if at, err := parseTime(c.Text()); err == nil {
@@ -398,6 +422,8 @@ func (b *builder) readManifest(c *jsonscan.Scanner) {
 	}
 	for more := c.Enter('{', '}'); more; more = c.Next('}') {
 		switch key := c.PlainKey(); key {
+		case "name":
+			b.fields[fieldName] = c.Raw()
 		case "dist":
 			b.readDist(c)
 		case "deprecated":
@@ -460,7 +486,7 @@ func (b *builder) keepVersion() error {
 	if b.usualTarball(f[fieldTarball]) {
 		f[fieldTarball] = ""
 	}
-	f[manifest.Scripts], f[fieldScript], f[manifest.Version] = "", "", ""
+	f[manifest.Scripts], f[fieldScript], f[manifest.Version], f[fieldName] = "", "", "", ""
 
 	b.present = b.present[:0]
 	for i := range f {

@@ -22,15 +22,22 @@ const DefaultRegistry = "https://registry.npmjs.org/"
 // some resolvers stall when many names are looked up at once.
 const maxConnections = 16
 
+// longestWait bounds the pause before a retry, whatever the configuration says.
+const longestWait = 10 * time.Minute
+
 // Config is what .npmrc files and the environment say about registries. Make
 // one with LoadConfig.
 type Config struct {
 	Registry     string            // default registry; ends with a slash
 	Scopes       map[string]string // registry by "@scope"; each ends with a slash
 	FetchRetries int               // further attempts after the first
+	RetryMinWait time.Duration     // before the first of them
+	RetryMaxWait time.Duration     // before any of them
 	FetchTimeout time.Duration     // how long a server may send nothing; 0 is for ever
 	MaxSockets   int               // connections to one host
 	StrictSSL    bool              // check certificates
+
+	retryFactor int // by which each wait is longer than the one before
 
 	roots   *x509.CertPool // nil for the system's
 	proxies *proxies
@@ -138,6 +145,9 @@ func (l *loader) config() (Config, error) {
 		Registry:     DefaultRegistry,
 		Scopes:       map[string]string{},
 		FetchRetries: l.number("fetch-retries", 2),
+		RetryMinWait: time.Duration(l.number("fetch-retry-mintimeout", 500)) * time.Millisecond,
+		RetryMaxWait: min(time.Duration(l.number("fetch-retry-maxtimeout", 60_000))*time.Millisecond, longestWait),
+		retryFactor:  max(1, l.number("fetch-retry-factor", 2)),
 		FetchTimeout: time.Duration(l.number("fetch-timeout", 60_000)) * time.Millisecond,
 		MaxSockets:   max(1, min(l.number("maxsockets", maxConnections), maxConnections)),
 		StrictSSL:    true,

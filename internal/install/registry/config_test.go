@@ -120,7 +120,7 @@ func TestLoadConfig(t *testing.T) {
 	want := Config{
 		Registry:     "https://project.example/npm/",
 		Scopes:       map[string]string{"@a": "https://a.example/x/", "@b": "http://b.example:4873/"},
-		FetchRetries: 5, FetchTimeout: time.Minute, MaxSockets: 16,
+		FetchRetries: 5, RetryMinWait: 500 * time.Millisecond, RetryMaxWait: time.Minute, FetchTimeout: time.Minute, MaxSockets: 16,
 	}
 	if diff := cmp.Diff(want, c, cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -18,11 +19,6 @@ import (
 	"dsh/internal/fault"
 )
 
-const (
-	firstWait = 500 * time.Millisecond // before the first retry; doubles with each
-	longWait  = 60 * time.Second       // no wait is longer, whatever Retry-After says
-)
-
 // temporaryError is a failure after which the same may succeed.
 type temporaryError struct {
 	error
@@ -31,19 +27,24 @@ type temporaryError struct {
 
 func (e *temporaryError) Unwrap() error { return e.error }
 
+// retryTime is how long after the first attempt another may begin.
+const retryTime = 10 * time.Minute
+
 // retry runs attempt until it succeeds, fails for good, or has failed too
 // often, and waits longer each time.
 func (c *Client) retry(ctx context.Context, attempt func() error) error {
+	start := time.Now()
 	for n := 0; ; n++ {
 		err := attempt()
 		temporary, ok := errors.AsType[*temporaryError](err)
 		if !ok {
 			return err
 		}
-		if n >= c.config.FetchRetries {
+		wait := c.config.waitBefore(n, temporary.after)
+		if n >= c.config.FetchRetries || time.Since(start)+wait > retryTime {
 			return temporary.error
 		}
-		if err := sleep(ctx, waitBefore(n, temporary.after)); err != nil {
+		if err := sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -61,13 +62,18 @@ func (c *Client) Retry(ctx context.Context, attempt func() error) error {
 	})
 }
 
-// waitBefore is the pause before retry n, counted from 0.
-func waitBefore(n int, asked time.Duration) time.Duration {
+// waitBefore is the pause before retry n, counted from 0. No pause is longer
+// than the configuration says, also where the server asks for more.
+func (c Config) waitBefore(n int, asked time.Duration) time.Duration {
 	if asked > 0 {
-		return min(asked, longWait)
+		return min(asked, c.RetryMaxWait)
 	}
-	wait := min(firstWait<<min(n, 16), longWait)
-	return wait/2 + rand.N(wait/2) // so that many clients do not come back at once
+	wait := float64(c.RetryMinWait) * math.Pow(float64(c.retryFactor), float64(n))
+	limit := min(time.Duration(min(wait, float64(c.RetryMaxWait))), c.RetryMaxWait)
+	if limit < 2 {
+		return 0
+	}
+	return limit/2 + rand.N(limit/2) // so that many clients do not come back at once
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -275,6 +281,9 @@ func (c *Client) ask(ctx context.Context, d document, x exchange, kept *keptDocu
 	}
 	if broken, ok := errors.AsType[*readError](err); ok {
 		return nil, c.late(within, x, c.failed(ctx, x, broken.error))
+	}
+	if _, ok := errors.AsType[*otherError](err); ok {
+		return nil, &NetworkError{Doing: x.doing, Host: x.host(), Cause: "its answer is for something else: " + err.Error(), Err: err}
 	}
 	if err != nil {
 		failure := &NetworkError{Doing: x.doing, Host: x.host(), Cause: notJSON(resp, err), Err: err}

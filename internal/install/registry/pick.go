@@ -16,6 +16,8 @@ type PickOptions struct {
 	NodeVersion npmrange.Version
 	// Before leaves out what was published later; the zero time nothing.
 	Before time.Time
+	// Exempt reports versions for which Before does not count; nil: none.
+	Exempt func(version string) bool
 }
 
 // Choice is a version that was picked.
@@ -74,7 +76,8 @@ func (k *picker) none() error { return k.p.noMatch("ETARGET", k.wanted, k.opts.B
 
 // allowed reports whether a version is old enough, as far as is known.
 func (k *picker) allowed(r *record) bool {
-	return k.opts.Before.IsZero() || r.published == 0 || !r.time().After(k.opts.Before)
+	return k.opts.Before.IsZero() || r.published == 0 || !r.time().After(k.opts.Before) ||
+		k.opts.Exempt != nil && k.opts.Exempt(k.p.text(r.text))
 }
 
 func (k *picker) exact(version string) (*Manifest, error) {
