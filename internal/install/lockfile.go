@@ -57,6 +57,38 @@ type Located struct {
 	Optional bool // nothing fails when it cannot be installed on this platform
 }
 
+// MadeFor says why the lockfile is not one for a profile of such settings, whose
+// installation provides what provides says; nil is not known. The error is of
+// class Package.
+func (l *Lock) MadeFor(s Settings, provides func(name string) (version string, ok bool)) error {
+	changed := sortedKeys(s.Overrides.differFrom(l))
+	switch {
+	case len(changed) > 0:
+		return fault.Errorf(fault.Package, "the overrides of %s are not those that %s was made under", strings.Join(changed, ", "), LockName)
+	case s.AutoPeers != l.AutoPeers:
+		return fault.Errorf(fault.Package, "%s says autoInstallPeers: %t, and %s was made for %t", WorkspaceName, s.AutoPeers, LockName, l.AutoPeers)
+	}
+	for _, name := range l.Omitted {
+		if !provider(provides).omits(s.Hosts, name) {
+			return fault.Errorf(fault.Package, "%s leaves %s to the installation, which it is not left to any more", LockName, name)
+		}
+	}
+	if s.Hosts != OmitHosts {
+		return nil
+	}
+	for _, at := range sortedKeys(l.Nodes) {
+		n := l.Nodes[at]
+		for _, wanted := range []map[string]string{n.Dependencies, n.Package.Optional} {
+			for name := range wanted {
+				if provider(provides).omits(s.Hosts, name) && !slices.Contains(l.Omitted, name) {
+					return fault.Errorf(fault.Package, "%s does not leave %s, which %s needs, to the installation", LockName, name, n.describe())
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // lockSpot is a place in the tree of a lockfile.
 type lockSpot struct {
 	Located // without a package where only something below stands in the lockfile
@@ -373,6 +405,8 @@ type lockParser struct {
 	node     Located // that is being read
 	at       string  // its place, "" for none
 	nodeLine int
+
+	overridesLine int
 }
 
 // lockParent is a key with entries below it.
@@ -417,6 +451,9 @@ func (p *lockParser) parse(text string) error {
 		if err := p.entry(indent/2, content); err != nil {
 			return err
 		}
+	}
+	if _, err := newOverrides(p.lock.Overrides); err != nil {
+		return fmt.Errorf("line %d: %w", p.overridesLine, err)
 	}
 	if p.version != lockVersion {
 		return fmt.Errorf("lockfileVersion is %q, and this dsh reads version %s", p.version, lockVersion)
@@ -488,6 +525,7 @@ func (p *lockParser) topEntry(v *lockValue, below *lockParent) (err error) {
 	case "autoInstallPeers":
 		p.lock.AutoPeers, err = v.boolean()
 	case "overrides":
+		p.overridesLine = p.line
 		err = v.texts(below, &p.lock.Overrides)
 	case "omitted":
 		p.lock.Omitted, err = v.list()

@@ -47,6 +47,9 @@ type selector struct{ name, wanted string }
 // IsEmpty reports whether there are no rules.
 func (o Overrides) IsEmpty() bool { return len(o.values) == 0 }
 
+// MarshalJSON writes the rules by their selectors.
+func (o Overrides) MarshalJSON() ([]byte, error) { return json.Marshal(o.values) }
+
 // newOverrides reads rules by their selectors.
 func newOverrides(values map[string]string) (Overrides, error) {
 	o := Overrides{}

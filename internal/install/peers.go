@@ -22,13 +22,13 @@ func newPeerProblems(before, now *Lock) []string {
 			known[p] = true
 		}
 	}
-	missing := map[string][]string{} // peer -> who asks for what
-	wrong := map[string][]string{}   // "peer@version" -> whom it does not fit
+	missing := map[string][]peerProblem{} // by peer
+	wrong := map[string][]string{}        // "peer@version" -> whom it does not fit
 	for _, p := range peerProblems(now) {
 		switch {
 		case known[p]:
 		case p.found == "":
-			missing[p.peer] = append(missing[p.peer], fmt.Sprintf("%s (%s)", p.asker, p.wanted))
+			missing[p.peer] = append(missing[p.peer], p)
 		default:
 			found := p.peer + "@" + p.found
 			wrong[found] = append(wrong[found], fmt.Sprintf("%s (%s)", p.asker, p.wanted))
@@ -36,12 +36,40 @@ func newPeerProblems(before, now *Lock) []string {
 	}
 	var warnings []string
 	for _, peer := range sortedKeys(missing) {
-		warnings = append(warnings, fmt.Sprintf("the peer %s is not installed; asked for by %s", peer, strings.Join(missing[peer], ", ")))
+		warnings = append(warnings, now.missingPeer(missing[peer]))
 	}
 	for _, found := range sortedKeys(wrong) {
 		warnings = append(warnings, fmt.Sprintf("%s is not the peer that is asked for by %s", found, strings.Join(wrong[found], ", ")))
 	}
 	return warnings
+}
+
+// missingPeer says of one peer who misses it. Where peers are installed by
+// themselves it could not be, for no version is right for all who ask, and it
+// says how they come into the profile.
+func (l *Lock) missingPeer(problems []peerProblem) string {
+	var askers []string
+	for _, p := range problems {
+		askers = append(askers, fmt.Sprintf("%s (%s)", p.asker, p.wanted))
+	}
+	peer := problems[0].peer
+	if !l.AutoPeers || len(problems) < 2 {
+		return fmt.Sprintf("the peer %s is not installed; asked for by %s", peer, strings.Join(askers, ", "))
+	}
+	chains := map[string]string{} // by who asks
+	for _, name := range sortedKeys(l.Wanted) {
+		l.reach(name, func(at string, chain func() []string) {
+			asker := l.Nodes[at].describe()
+			if i := slices.IndexFunc(problems, func(p peerProblem) bool { return p.asker == asker }); i >= 0 && chains[asker] == "" {
+				chains[asker] = fromProfile(append(chain(), peer+wantedSuffix(problems[i].wanted))...)
+			}
+		})
+	}
+	var lines []string
+	for _, p := range problems {
+		lines = append(lines, "\n\t"+cmp.Or(chains[p.asker], p.asker+" → "+peer+wantedSuffix(p.wanted)))
+	}
+	return fmt.Sprintf("the peer %s is not installed, for no version of it is right for all who ask:%s", peer, strings.Join(lines, ""))
 }
 
 // peerProblem is a peer that is missing or does not fit.
@@ -52,7 +80,8 @@ type peerProblem struct {
 
 func peerProblems(lock *Lock) []peerProblem {
 	var problems []peerProblem
-	seen := map[peerProblem]bool{} // one package may stand in several places
+	overrides, _ := newOverrides(lock.Overrides) // those of a lockfile that was read are in order
+	seen := map[peerProblem]bool{}               // one package may stand in several places
 	for _, at := range sortedKeys(lock.Nodes) {
 		n := lock.Nodes[at]
 		for _, peer := range sortedKeys(n.Peers) {
@@ -63,6 +92,9 @@ func peerProblems(lock *Lock) []peerProblem {
 			_, found, ok := lock.lookUp(at, peer)
 			if ok && found.Package == nil {
 				continue // somebody brings it along
+			}
+			if wanted, _ = overrides.apply(nil, n.Package, peer, wanted); wanted == removed {
+				continue
 			}
 			p := peerProblem{n.describe(), peer, wanted, found.version()}
 			if (!ok || !satisfies(found.Version, wanted)) && !seen[p] {
@@ -198,7 +230,7 @@ func (r *resolver) pickPeer(ctx context.Context, wants []want) (*node, error) {
 		}
 		pkg, err := d.found(ctx, r.find)
 		if class := fault.ClassOf(err); err != nil && (ctx.Err() != nil || class != fault.Package && class != fault.Other) {
-			return nil, &ConflictError{Chain: append(chain(first.by), e.name+wantedSuffix(e.wanted)), Err: err}
+			return nil, &ConflictError{Chain: append(chain(first.by), e.asks()), Err: err}
 		}
 		if err == nil && fitsAll(pkg) && (best == nil || isNewer(pkg, best)) {
 			best = pkg

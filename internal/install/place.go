@@ -13,6 +13,7 @@ import (
 
 // demand is what the spec of one dependency asks for.
 type demand struct {
+	text     string // as it is written
 	spec     Spec
 	err      error // the spec does not read
 	origin   Origin
@@ -37,7 +38,7 @@ func (r *resolver) demand(name, wanted string) *demand {
 	if d != nil {
 		return d
 	}
-	d = &demand{}
+	d = &demand{text: wanted}
 	d.spec, d.err = ParseDependency(name, wanted, r.dir)
 	if d.spec.Kind == Registry {
 		d.versions = parseVersions(d.spec.Wanted)
@@ -89,17 +90,17 @@ func (r *resolver) needs(pkg *Package, rule *override) *needs {
 	}
 	for name, wanted := range pkg.Dependencies {
 		// Optional wins where both kinds list a name, as in npm.
-		if _, also := pkg.Optional[name]; !also && !slices.Contains(pkg.Bundled, name) && !r.omits(name) {
+		if _, also := pkg.Optional[name]; !also && !slices.Contains(pkg.Bundled, name) && !r.provides.omits(r.settings.Hosts, name) {
 			add(&known.dependencies, name, wanted, false)
 		}
 	}
 	for name, wanted := range pkg.Optional {
-		if !slices.Contains(pkg.Bundled, name) && !r.omits(name) {
+		if !slices.Contains(pkg.Bundled, name) && !r.provides.omits(r.settings.Hosts, name) {
 			add(&known.dependencies, name, wanted, true)
 		}
 	}
 	for name, wanted := range pkg.Peers {
-		if !r.isHost(name) && pkg.Dependencies[name] == "" && pkg.Optional[name] == "" && !slices.Contains(pkg.Bundled, name) {
+		if !r.provides.meets(r.settings, name) && pkg.Dependencies[name] == "" && pkg.Optional[name] == "" && !slices.Contains(pkg.Bundled, name) {
 			add(&known.peers, name, wanted, slices.Contains(pkg.OptionalPeers, name))
 		}
 	}

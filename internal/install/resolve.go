@@ -133,7 +133,7 @@ type resolver struct {
 	settings Settings               // the profile's, as far as they say what is chosen
 	// provides is the version of a package that the installation provides; nil
 	// where that is not known.
-	provides func(name string) (version string, ok bool)
+	provides provider
 	// placed hears of each package as soon as it has a place; nil hears nothing.
 	// A package may be placed again, elsewhere, when resolving starts anew.
 	placed func(at string, pkg *Package)
@@ -277,7 +277,29 @@ func (r *resolver) failed(ctx context.Context, e *edge, err error) error {
 			}
 		}
 	}
-	return &ConflictError{Chain: append(chain(e.from), e.name+wantedSuffix(e.wanted)), Err: err}
+	return &ConflictError{Chain: append(chain(e.from), e.asks()), Err: r.hinted(e, err)}
+}
+
+// asks is what an edge asks for, as messages write it.
+func (n *need) asks() string {
+	text := n.name + wantedSuffix(n.wanted)
+	if n.overridden {
+		text += fmt.Sprintf(" (which overrides make %s)", n.demand.text)
+	}
+	return text
+}
+
+// hinted adds the way out where a package of the harness cannot be had, which
+// nobody should have to ask a registry for.
+func (r *resolver) hinted(e *edge, err error) error {
+	_, refused := errors.AsType[*registry.AuthError](err)
+	if refused || fault.ClassOf(err) != fault.Package || !r.provides.isHost(e.name) || isShared(e.name) {
+		return err
+	}
+	if e.from.parent == nil {
+		return fault.WithHint(err, "%s belongs to the installation, and plugins find it there; it need not be in package.json", e.name)
+	}
+	return fault.WithHint(err, `%s belongs to the installation; "hostPackages": "%s" below dsh.profile in package.json leaves such dependencies out`, e.name, OmitHosts)
 }
 
 // chain is the packages from the profile's dependency down to n.
@@ -412,7 +434,7 @@ func (r *resolver) record(lock *Lock, root *node) {
 			}
 			for _, wanted := range []map[string]string{child.pkg.Dependencies, child.pkg.Optional} {
 				for name := range wanted {
-					if r.omits(name) {
+					if r.provides.omits(r.settings.Hosts, name) {
 						omitted[name] = true
 					}
 				}
