@@ -52,6 +52,15 @@ func (d *Dir) Create(rel string, perm fs.FileMode) (io.WriteCloser, error) {
 	return f, nil
 }
 
+// Open opens a file for reading.
+func (d *Dir) Open(rel string) (io.ReadCloser, error) {
+	f, err := d.open(rel)
+	if err != nil {
+		return nil, d.fail("open", rel, err)
+	}
+	return f, nil
+}
+
 // WriteFile makes a new file with a content; an existing one is fs.ErrExist.
 func (d *Dir) WriteFile(rel string, data []byte, perm fs.FileMode) error {
 	if err := d.write(rel, data, perm); err != nil {

@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
+	"time"
 
 	"dsh/internal/fault"
 	"dsh/internal/staging"
@@ -76,9 +76,38 @@ func (f File) holds(path string) (bool, error) {
 
 // Intact reports whether every file of the entry has the size that it was
 // unpacked with.
-func (e Entry) Intact() bool {
-	return e.dir != "" && !slices.ContainsFunc(e.files, func(f File) bool { return e.check(f) != nil })
+func (e Entry) Intact() bool { return e.look(time.Time{}) == nil }
+
+// look is nil where every file has its size and, unless latest is zero, was not
+// written after that time.
+func (e Entry) look(latest time.Time) error {
+	if e.dir == "" {
+		return errNoEntry
+	}
+	return e.list.each(func(_ int, name string, size int64, _ bool) error {
+		info, ok, err := look(e.path(name), File{Size: size})
+		if err == nil && (!ok || !latest.IsZero() && info.ModTime().After(latest)) {
+			err = &DamagedError{e.Integrity, name}
+		}
+		return err
+	})
 }
+
+// withHashes is the entry with all that its index has.
+func (e Entry) withHashes() (Entry, error) {
+	if !e.listed {
+		return e, nil
+	}
+	whole, ok := readEntry(e.Integrity, e.dir, e.now)
+	if !ok {
+		return e, errNoIndex
+	}
+	whole.readOnly = e.readOnly
+	return whole, nil
+}
+
+// errNoIndex is of an entry that no use can be made of.
+var errNoIndex = errors.New("the package store has lost the index of a package")
 
 // Check reads every file of the entry. One that is not as it was unpacked is a
 // [*DamagedError]; of entries that earlier versions made only the sizes are
@@ -87,7 +116,11 @@ func (e Entry) Check() error {
 	if e.dir == "" {
 		return errNoEntry
 	}
-	for _, f := range e.files {
+	e, err := e.withHashes()
+	if err != nil {
+		return err
+	}
+	for _, f := range e.Files() {
 		if err := e.check(f); err != nil {
 			return err
 		}
@@ -102,28 +135,40 @@ func (e Entry) Check() error {
 }
 
 // checkedName is the file that says of an entry that its content was read, and
-// found whole, in a later boot than the one it was made in.
+// found whole, in a later boot than the one it was made in. It holds the boot in
+// which the entry was looked at last.
 const checkedName = "checked"
 
-// Sound reports whether the entry may be used. The sizes of its files have to
-// be right, and since nothing of an entry is synced when it is made, so have
-// their contents be after the next start of the machine. They are read once.
+// Sound reports whether the entry may be used. In the boot in which it was made
+// it may, without a look. Since nothing of an entry is synced when it is made,
+// its content is read once after the next start of the machine. After each
+// further one the sizes and times of its files are looked at: a file that was
+// written after the index was, is read.
 func (e Entry) Sound() bool {
-	if e.boot != "" && e.boot == e.now {
-		return e.Intact()
-	}
-	mark := filepath.Join(e.dir, checkedName)
-	if _, err := os.Lstat(mark); err == nil && e.dir != "" {
-		return e.Intact()
-	}
-	if e.Check() != nil {
+	if e.dir == "" {
 		return false
 	}
-	if e.now != "" && !e.readOnly {
-		// Without the mark it is read again.
-		if f, err := staging.OS.Create(mark, 0o444); err == nil {
-			_ = f.Close()
+	if e.boot != "" && e.boot == e.now {
+		return true
+	}
+	if e.listed {
+		whole, err := e.withHashes()
+		return err == nil && whole.Sound()
+	}
+	mark := filepath.Join(e.dir, checkedName)
+	looked, err := os.ReadFile(mark)
+	if err == nil && e.now != "" && string(looked) == bootName(e.now) {
+		return true
+	}
+	info, statErr := os.Lstat(filepath.Join(e.dir, indexName))
+	if err != nil || statErr != nil || e.look(info.ModTime()) != nil {
+		if e.Check() != nil {
+			return false
 		}
+	}
+	if e.now != "" && !e.readOnly {
+		// Without the mark it is looked at again.
+		_ = staging.WriteDerived(mark, []byte(bootName(e.now)), 0o444)
 	}
 	return true
 }
@@ -136,7 +181,11 @@ func (e Entry) Stands(dir string, checked bool) (bool, error) {
 	if e.dir == "" {
 		return false, errNoEntry
 	}
-	for _, f := range e.files {
+	e, err := e.withHashes()
+	if err != nil {
+		return false, err
+	}
+	for _, f := range e.Files() {
 		if same, err := e.stands(dir, f, checked); err != nil || !same {
 			return false, err
 		}
@@ -166,12 +215,16 @@ func (e Entry) Edited(dir string) (bool, error) {
 	if e.dir == "" {
 		return false, nil
 	}
+	e, err := e.withHashes()
+	if err != nil {
+		return false, err
+	}
 	made, err := os.Lstat(filepath.Join(e.dir, indexName))
 	if err != nil {
 		return false, err
 	}
 	edited := false
-	for _, f := range e.files {
+	for _, f := range e.Files() {
 		same, err := e.stands(dir, f, false)
 		if err != nil {
 			return false, err

@@ -23,6 +23,12 @@ func inBoot(s *Store, boot string) *Store {
 	return other
 }
 
+// sound is whether the store has an entry that may be used.
+func (s *Store) sound(id Integrity) bool {
+	e, ok := s.Get(id)
+	return ok && e.Sound()
+}
+
 func TestContentIsChecked(t *testing.T) {
 	s := inBoot(Open(filepath.Join(t.TempDir(), "store")), "first")
 	defer s.Close()

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"dsh/internal/fault"
+	"dsh/internal/staging"
 )
 
 // AddFolder copies a package folder into the store. What a package never
@@ -33,10 +34,10 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 	if inside {
 		return Entry{}, fault.Errorf(fault.Policy, "%s contains the package store %s, so it cannot be copied into it", dir, s.dir)
 	}
-	return s.build(func(dst *os.Root) (Integrity, []File, error) {
+	return s.build(func(dst *staging.Dir) (Integrity, listing, error) {
 		src, err := os.OpenRoot(dir)
 		if err != nil {
-			return Integrity{}, nil, err
+			return Integrity{}, listing{}, err
 		}
 		defer src.Close()
 		c := folderCopy{src: src, dst: dst, sum: sha512.New(), left: maxUnpacked}
@@ -54,7 +55,7 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 			case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }):
 				return &UnsafeEntryError{name, "has a character in its name that other systems cannot hold"}
 			case d.IsDir():
-				return dst.Mkdir(name, 0o755)
+				return dst.Mkdir(name)
 			case d.Type()&fs.ModeSymlink != 0:
 				return &UnsafeEntryError{name, "is a symbolic link; a copied package folder holds files only"}
 			case !d.Type().IsRegular():
@@ -65,10 +66,10 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 			return c.file(name)
 		})
 		if err == nil {
-			err = markPrograms(dst, c.files)
+			err = markPrograms(src.ReadFile, dst, c.files)
 		}
 		sort.Slice(c.files, func(i, j int) bool { return c.files[i].Path < c.files[j].Path })
-		return Integrity{[sha512.Size]byte(c.sum.Sum(nil))}, c.files, err
+		return Integrity{[sha512.Size]byte(c.sum.Sum(nil))}, newListing(c.files), err
 	})
 }
 
@@ -110,10 +111,11 @@ func (s *Store) isInside(dir string) (bool, error) {
 
 // folderCopy is the copying of one folder.
 type folderCopy struct {
-	src, dst *os.Root
-	sum      hash.Hash
-	left     int64 // bytes that may still be copied
-	files    []File
+	src   *os.Root
+	dst   *staging.Dir
+	sum   hash.Hash
+	left  int64 // bytes that may still be copied
+	files []File
 }
 
 func (c *folderCopy) file(name string) error {
@@ -132,7 +134,7 @@ func (c *folderCopy) file(name string) error {
 		return errTooLarge("folder")
 	}
 	executable := info.Mode()&0o111 != 0
-	out, err := c.dst.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode(executable))
+	out, err := c.dst.Create(name, fileMode(executable))
 	if err != nil {
 		return err
 	}

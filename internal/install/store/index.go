@@ -15,91 +15,130 @@ import (
 // entries that earlier versions made.
 type Hash [sha256.Size]byte
 
-// index is the listing of an entry's files:
+// index is the listing of an entry's files with their hashes, and the boot of
+// the machine in which it was written. On disk it is
+//
+//	dsh-index 3 <boot, or ->
+//	<listing> <hashes> <hash of all before>
+//
+// with nothing between. The last hash tells an index that a power loss has cut
+// from one that is whole. Paths hold no control characters; unpacking and
+// copying refuse them. Earlier versions wrote texts:
 //
 //	dsh-index 2 <boot, or ->
 //	<x or -> <size> <hash> <path>
 //	…
 //	end <hash of all above>
 //
-// with an x for executable files. Paths hold no control characters; unpacking
-// and copying refuse them. The last line tells an index that a power loss has
-// cut from one that is whole. Earlier versions wrote dsh-index 1, without boot,
-// hashes and last line.
+// and dsh-index 1, without boot, hashes and last line.
 type index struct {
 	boot  string
-	files []File
+	files listing
 }
 
+// maxSize of a file leaves a bit for its mode.
+const maxSize = 1<<62 - 1
+
 const (
-	indexHeader    = "dsh-index 2 "
-	oldIndexHeader = "dsh-index 1\n"
-	indexEnd       = "end "
+	indexHeader     = "dsh-index 3 "
+	secondHeader    = "dsh-index 2 "
+	secondIndexEnd  = "end "
+	firstIndexStart = "dsh-index 1\n"
 )
 
 func (x index) format() []byte {
-	boot := x.boot
-	if boot == "" || strings.ContainsAny(boot, " \n") {
-		boot = "-"
-	}
-	out := []byte(indexHeader + boot + "\n")
-	for _, f := range x.files {
-		kind := byte('-')
-		if f.Executable {
-			kind = 'x'
-		}
-		out = append(out, kind, ' ')
-		out = strconv.AppendInt(out, f.Size, 10)
-		out = append(out, ' ')
-		out = hex.AppendEncode(out, f.Hash[:])
-		out = append(out, ' ')
-		out = append(out, f.Path...)
-		out = append(out, '\n')
-	}
+	l := x.files
+	out := make([]byte, 0, 128+len(l.dirs)+len(l.names)+len(l.meta)+len(l.hashes)+sha256.Size)
+	out = append(out, indexHeader...)
+	out = append(out, bootName(x.boot)...)
+	out = append(out, '\n')
+	out = l.append(out)
+	out = append(out, l.hashes...)
 	sum := sha256.Sum256(out)
-	out = append(out, indexEnd...)
-	return append(hex.AppendEncode(out, sum[:]), '\n')
+	return append(out, sum[:]...)
 }
 
-func parseIndex(text string) (index, error) {
+// bootName is how a boot is written; one that would not read again is as none.
+func bootName(boot string) string {
+	if boot == "" || strings.ContainsAny(boot, " \n") {
+		return "-"
+	}
+	return boot
+}
+
+func parseIndex(data []byte) (index, error) {
+	if !bytes.HasPrefix(data, []byte(indexHeader)) {
+		return parseOldIndex(string(data))
+	}
+	body := len(data) - sha256.Size
+	if body < len(indexHeader) || sha256.Sum256(data[:body]) != Hash(data[body:]) {
+		return index{}, errors.New("the index is cut")
+	}
+	boot, rest, ok := strings.Cut(string(data[len(indexHeader):body]), "\n")
+	if !ok {
+		return index{}, errListing
+	}
+	l, hashes, err := cutListing(rest)
+	if err != nil {
+		return index{}, err
+	}
+	if len(hashes) != l.count*len(Hash{}) {
+		return index{}, errListing
+	}
+	l.hashes = hashes
+	if err := l.check(); err != nil {
+		return index{}, err
+	}
+	return index{readBoot(boot), l}, nil
+}
+
+func readBoot(name string) string {
+	if name == "-" {
+		return ""
+	}
+	return name
+}
+
+// parseOldIndex reads what earlier versions wrote.
+func parseOldIndex(text string) (index, error) {
 	var x index
-	body, old := strings.CutPrefix(text, oldIndexHeader)
-	if !old {
-		rest, ok := strings.CutPrefix(text, indexHeader)
+	body, first := strings.CutPrefix(text, firstIndexStart)
+	if !first {
+		rest, ok := strings.CutPrefix(text, secondHeader)
 		if !ok {
 			return x, errors.New("unknown index format")
 		}
-		if x.boot, body, ok = strings.Cut(rest, "\n"); !ok {
+		boot, rest, ok := strings.Cut(rest, "\n")
+		if !ok {
 			return x, errors.New("the index is cut")
 		}
-		if x.boot == "-" {
-			x.boot = ""
-		}
-		if body, ok = cutEnd(text, body); !ok {
+		x.boot = readBoot(boot)
+		if body, ok = cutEnd(text, rest); !ok {
 			return x, errors.New("the index is cut")
 		}
 	}
-	x.files = make([]File, 0, strings.Count(body, "\n"))
+	files := make([]File, 0, strings.Count(body, "\n"))
 	for body != "" {
 		line, rest, ended := strings.Cut(body, "\n")
-		f, ok := parseFile(line, old)
+		f, ok := parseFile(line, first)
 		if !ended || !ok {
 			return index{}, fmt.Errorf("bad index line %q", line)
 		}
-		x.files = append(x.files, f)
+		files = append(files, f)
 		body = rest
 	}
+	x.files = newListing(files)
 	return x, nil
 }
 
 // cutEnd takes the last line off the end of a whole index's body.
 func cutEnd(text, body string) (string, bool) {
-	const size = len(indexEnd) + 2*sha256.Size + 1
+	const size = len(secondIndexEnd) + 2*sha256.Size + 1
 	if len(body) < size {
 		return "", false
 	}
 	sum := sha256.Sum256([]byte(text[:len(text)-size]))
-	end := append(hex.AppendEncode([]byte(indexEnd), sum[:]), '\n')
+	end := append(hex.AppendEncode([]byte(secondIndexEnd), sum[:]), '\n')
 	return body[:len(body)-size], bytes.Equal(end, []byte(body[len(body)-size:]))
 }
 
@@ -111,7 +150,7 @@ func parseFile(line string, old bool) (f File, ok bool) {
 	f.Executable = kind == "x"
 	size, rest, ok := strings.Cut(rest, " ")
 	var err error
-	if f.Size, err = strconv.ParseInt(size, 10, 64); !ok || err != nil || f.Size < 0 {
+	if f.Size, err = strconv.ParseInt(size, 10, 64); !ok || err != nil || f.Size < 0 || f.Size > maxSize {
 		return f, false
 	}
 	if !old {
@@ -124,5 +163,5 @@ func parseFile(line string, old bool) (f File, ok bool) {
 		}
 	}
 	f.Path = rest
-	return f, fs.ValidPath(rest) && rest != "."
+	return f, fs.ValidPath(rest) && rest != "." && strings.IndexByte(rest, 0) < 0
 }

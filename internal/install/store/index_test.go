@@ -1,26 +1,47 @@
 package store
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-var someIndex = index{boot: "a boot", files: []File{file("a", "a", false), file("bin/x y.js", "#!", true), file("leer", "", false)}}
+var (
+	someFiles = []File{file("a", "a", false), file("bin/x y.js", "#!", true), file("leer", "", false)}
+	someIndex = index{boot: "aboot", files: newListing(someFiles)}
+	inside    = cmp.AllowUnexported(index{}, listing{})
+)
+
+// oldIndex is an index as the version before wrote it.
+func oldIndex(boot string, files []File) string {
+	text := "dsh-index 2 " + boot + "\n"
+	for _, f := range files {
+		kind := "-"
+		if f.Executable {
+			kind = "x"
+		}
+		text += fmt.Sprintf("%s %d %x %s\n", kind, f.Size, f.Hash, f.Path)
+	}
+	return text + fmt.Sprintf("end %x\n", sha256.Sum256([]byte(text)))
+}
 
 func TestIndexRoundTrip(t *testing.T) {
 	for boot, want := range map[string]string{"": "", "6d1f": "6d1f", "two words": "", "two\nlines": ""} {
-		for _, files := range [][]File{{}, someIndex.files} {
-			got, err := parseIndex(string(index{boot, files}.format()))
+		for _, files := range [][]File{{}, someFiles} {
+			got, err := parseIndex(index{boot, newListing(files)}.format())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(index{want, files}, got, cmp.AllowUnexported(index{})); diff != "" {
+			if diff := cmp.Diff(index{want, newListing(files)}, got, inside); diff != "" {
 				t.Errorf("boot %q (-want +got):\n%s", boot, diff)
+			}
+			listed, err := got.files.files()
+			if diff := cmp.Diff(files, listed); diff != "" || err != nil {
+				t.Errorf("boot %q (-want +got), %v:\n%s", boot, err, diff)
 			}
 		}
 	}
@@ -28,31 +49,40 @@ func TestIndexRoundTrip(t *testing.T) {
 
 // Whatever part of an index a power loss leaves, it is not taken for a shorter one.
 func TestCutIndex(t *testing.T) {
-	text := string(someIndex.format())
-	for i := range len(text) {
-		if _, err := parseIndex(text[:i]); err == nil {
-			t.Errorf("the first %d bytes of %d are an index", i, len(text))
+	for _, text := range []string{string(someIndex.format()), oldIndex("aboot", someFiles)} {
+		if _, err := parseIndex([]byte(text)); err != nil {
+			t.Fatal(err)
 		}
-		if _, err := parseIndex(text[:i] + "\x00" + text[i+1:]); err == nil {
-			t.Errorf("byte %d may be lost", i)
+		for i := range len(text) {
+			if _, err := parseIndex([]byte(text[:i])); err == nil {
+				t.Errorf("the first %d bytes of %d are an index", i, len(text))
+			}
+			if _, err := parseIndex([]byte(text[:i] + string(text[i]^1) + text[i+1:])); err == nil {
+				t.Errorf("byte %d may be lost", i)
+			}
 		}
 	}
 }
 
 func TestOldIndex(t *testing.T) {
-	got, err := parseIndex("dsh-index 1\n- 1 a b\nx 12 bin/x.js\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := index{files: []File{{Path: "a b", Size: 1}, {Path: "bin/x.js", Size: 12, Executable: true}}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(index{})); diff != "" {
-		t.Error(diff)
+	for text, want := range map[string]index{
+		"dsh-index 1\n- 1 a b\nx 12 bin/x.js\n": {files: newListing([]File{{Path: "a b", Size: 1}, {Path: "bin/x.js", Size: 12, Executable: true}})},
+		oldIndex("-", someFiles):                {files: newListing(someFiles)},
+		oldIndex("some", nil):                   {boot: "some", files: newListing(nil)},
+	} {
+		got, err := parseIndex([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, inside); diff != "" {
+			t.Error(diff)
+		}
 	}
 	for _, text := range []string{
-		"", "dsh-index 1", "dsh-index 3\n", "dsh-index 1\n- 1 a", "dsh-index 1\n- -1 a\n", "dsh-index 1\n- 1 ../a\n",
+		"", "dsh-index 1", "dsh-index 3\n", "dsh-index 4 -\n", "dsh-index 1\n- 1 a\x00b\n", "dsh-index 1\n- 9223372036854775807 a\n", "dsh-index 1\n- 1 a", "dsh-index 1\n- -1 a\n", "dsh-index 1\n- 1 ../a\n",
 		"dsh-index 1\n- 1 .\n", "dsh-index 1\nr 1 a\n", "dsh-index 1\n-\n", "dsh-index 1\n- 1\n", "dsh-index 1\n- x a\n",
 	} {
-		if _, err := parseIndex(text); err == nil {
+		if _, err := parseIndex([]byte(text)); err == nil {
 			t.Errorf("%q is an index", text)
 		}
 	}
@@ -81,25 +111,25 @@ func TestOldEntry(t *testing.T) {
 		t.Errorf("an old entry does not count: %t, %v", ok, got.Check())
 	}
 	overwrite(t, e.path("a"), "longer")
-	if got.Check() == nil || got.Sound() {
+	if got.Check() == nil || inBoot(s, "another").sound(e.Integrity) {
 		t.Error("a wrong size was not noticed")
 	}
 }
 
 func FuzzParseIndex(f *testing.F) {
-	f.Add(string(someIndex.format()))
-	f.Add("dsh-index 1\n- 1 a b\nx 12 bin/x.js\n")
-	f.Add("dsh-index 2 -\nend " + strings.Repeat("0", 64) + "\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		x, err := parseIndex(text)
+	f.Add(someIndex.format())
+	f.Add([]byte("dsh-index 1\n- 1 a b\nx 12 bin/x.js\n"))
+	f.Add([]byte(oldIndex("-", someFiles)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		x, err := parseIndex(data)
 		if err != nil {
 			return
 		}
-		again, err := parseIndex(string(x.format()))
+		again, err := parseIndex(x.format())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(x.files, again.files); diff != "" {
+		if diff := cmp.Diff(x.files, again.files, inside); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -70,9 +70,7 @@ func (s *Store) entries() ([]Stored, error) {
 func (s *Store) stored(id Integrity) (Stored, error) {
 	entry, ok := s.read(id)
 	stored := Stored{Integrity: id, Listed: ok, dir: s.entryDir(id)}
-	for _, f := range entry.files {
-		stored.Bytes += f.Size
-	}
+	stored.Bytes = entry.list.size()
 	// The index is written once, with the entry.
 	info, err := os.Lstat(filepath.Join(stored.dir, indexName))
 	if errors.Is(err, fs.ErrNotExist) {

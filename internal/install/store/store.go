@@ -49,7 +49,7 @@ type temp struct {
 
 // Open names the store; the directory is made when the first entry is.
 func Open(dir string) *Store {
-	s := &Store{dir: dir, boot: staging.BootID()}
+	s := &Store{dir: filepath.Clean(dir), boot: staging.BootID()}
 	s.temp = sync.OnceValues(func() (temp, error) {
 		s.made.Store(true)
 		if err := s.use.begin(dir); err != nil {
@@ -115,16 +115,18 @@ type File struct {
 // Entry is one package content that the store holds.
 type Entry struct {
 	Integrity Integrity
-	files     []File // sorted by path
+	list      listing
 	dir       string
-	boot      string // of the machine when the entry was made
+	boot      string // of the machine when the entry was made, or listed
 	now       string // the boot that the machine is in
+	listed    bool   // by a closure, and not by its index, which has more
 	readOnly  bool   // nothing is noted beside it
 }
 
 func (s *Store) entryDir(id Integrity) string {
 	h := id.hex()
-	return filepath.Join(s.dir, h[:2], h[2:])
+	const slash = string(filepath.Separator)
+	return s.dir + slash + h[:2] + slash + h[2:]
 }
 
 // Get is the entry with the given hash. It reports false when the store does
@@ -142,22 +144,23 @@ func (s *Store) Get(id Integrity) (Entry, bool) {
 	return entry, ok
 }
 
-func (s *Store) read(id Integrity) (Entry, bool) {
-	dir := s.entryDir(id)
+func (s *Store) read(id Integrity) (Entry, bool) { return readEntry(id, s.entryDir(id), s.boot) }
+
+func readEntry(id Integrity, dir, now string) (Entry, bool) {
 	data, err := os.ReadFile(filepath.Join(dir, indexName))
 	if err != nil {
 		return Entry{}, false
 	}
-	index, err := parseIndex(string(data))
+	index, err := parseIndex(data)
 	if err != nil {
 		return Entry{}, false // an index that does not read counts as absent, and is made anew
 	}
-	return Entry{Integrity: id, files: index.files, dir: dir, boot: index.boot, now: s.boot}, true
+	return Entry{Integrity: id, list: index.files, dir: dir, boot: index.boot, now: now}, true
 }
 
 // publish gives a finished content its place. A whole entry that stands there
 // already is the same content and wins.
-func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
+func (s *Store) publish(tmp string, id Integrity, files listing) (Entry, error) {
 	if err := os.WriteFile(filepath.Join(tmp, indexName), index{s.boot, files}.format(), 0o444); err != nil {
 		return Entry{}, err
 	}
@@ -169,7 +172,7 @@ func (s *Store) publish(tmp string, id Integrity, files []File) (Entry, error) {
 	for attempt := 0; ; attempt++ {
 		err := staging.OS.RenameNew(tmp, final)
 		if err == nil {
-			return Entry{Integrity: id, files: files, dir: final, boot: s.boot, now: s.boot}, nil
+			return Entry{Integrity: id, list: files, dir: final, boot: s.boot, now: s.boot}, nil
 		}
 		if entry, ok := s.read(id); ok && entry.Check() == nil {
 			return entry, nil // what was made here goes with Close
@@ -213,7 +216,7 @@ func (s *Store) Drop(id Integrity) (err error) {
 
 // build runs fill on an empty content directory in a temporary place of the
 // store and publishes what it made. Nothing is left of a content that failed.
-func (s *Store) build(fill func(root *os.Root) (Integrity, []File, error)) (entry Entry, err error) {
+func (s *Store) build(fill func(content *staging.Dir) (Integrity, listing, error)) (entry Entry, err error) {
 	tmp, err := s.TempDir()
 	if err != nil {
 		return Entry{}, err
@@ -224,16 +227,16 @@ func (s *Store) build(fill func(root *os.Root) (Integrity, []File, error)) (entr
 			err = errors.Join(err, staging.RemoveAll(tmp))
 		}
 	}()
-	content := filepath.Join(tmp, filesDir)
-	if err := os.Mkdir(content, 0o755); err != nil {
+	path := filepath.Join(tmp, filesDir)
+	if err := os.Mkdir(path, 0o755); err != nil {
 		return Entry{}, err
 	}
-	root, err := os.OpenRoot(content)
+	content, err := staging.OpenDir(path)
 	if err != nil {
 		return Entry{}, err
 	}
-	id, files, err := fill(root)
-	if err = errors.Join(err, root.Close()); err != nil {
+	id, files, err := fill(content)
+	if err = errors.Join(err, content.Close()); err != nil {
 		return Entry{}, err
 	}
 	entry, err = s.publish(tmp, id, files)
@@ -246,10 +249,7 @@ func (s *Store) build(fill func(root *os.Root) (Integrity, []File, error)) (entr
 func (e Entry) Dir() string { return filepath.Join(e.dir, filesDir) }
 
 // Has reports whether the entry has a file at the slash-separated path.
-func (e Entry) Has(name string) bool {
-	_, found := slices.BinarySearchFunc(e.files, name, func(f File, name string) int { return strings.Compare(f.Path, name) })
-	return found
-}
+func (e Entry) Has(name string) bool { return e.list.has(name) }
 
 func (e Entry) path(name string) string {
 	return filepath.Join(e.dir, filesDir, filepath.FromSlash(name))
@@ -258,8 +258,15 @@ func (e Entry) path(name string) string {
 // errNoEntry is the use of a zero Entry.
 var errNoEntry = errors.New("the package is not in the store")
 
-// Files lists the entry's files, sorted by path.
-func (e Entry) Files() []File { return e.files }
+// Files lists the entry's files, sorted by path. Of an entry that came from a
+// closure their hashes are not known.
+func (e Entry) Files() []File {
+	files, err := e.list.files()
+	if err != nil {
+		return nil // the index is read whole, and a closure tells when it is damaged
+	}
+	return files
+}
 
 // Mode says how files get from the store to where they are used.
 type Mode int
@@ -295,54 +302,57 @@ func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	made, skipped := map[string]bool{"": true}, ""
-	for _, f := range e.files {
-		if skipped != "" && strings.HasPrefix(f.Path, skipped) {
-			continue
+	left := "" // the directory that is being left out, with a slash
+	leaves := func(path string) bool { return left != "" && strings.HasPrefix(path, left) }
+	var leftOut []string
+	err = e.list.eachDir(func(dir string) error {
+		if skip != nil && strings.HasPrefix(dir, modules) && !leaves(dir) && skip(dir) {
+			left = dir + "/"
+			leftOut = append(leftOut, left)
 		}
-		dir, _, _ := cutLast(f.Path)
-		if !made[dir] {
-			for i := 0; i <= len(dir); i++ {
-				if i < len(dir) && dir[i] != '/' || made[dir[:i]] {
-					continue
-				}
-				made[dir[:i]] = true
-				if skip != nil && strings.HasPrefix(dir[:i], "node_modules/") && skip(dir[:i]) {
-					skipped = dir[:i] + "/"
-					break
-				}
-				if err := to.Mkdir(dir[:i]); err != nil {
-					return err
-				}
-			}
-			if skipped != "" && strings.HasPrefix(f.Path, skipped) {
-				continue
-			}
+		if leaves(dir) {
+			return nil
+		}
+		return to.Mkdir(dir)
+	})
+	if err != nil {
+		return err
+	}
+	way := from.LinkTo
+	if mode == Copy {
+		way = from.CopyTo
+	}
+	return e.list.each(func(_ int, name string, _ int64, executable bool) error {
+		if len(leftOut) > 0 && strings.HasPrefix(name, modules) &&
+			slices.ContainsFunc(leftOut, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+			return nil
 		}
 		perm := fs.FileMode(0o644)
-		if f.Executable {
+		if executable {
 			perm = 0o755
 		}
-		way := from.LinkTo
-		if mode == Copy {
-			way = from.CopyTo
+		if err := way(name, to, name, perm); err != nil {
+			return e.lost(err, name)
 		}
-		if err := way(f.Path, to, f.Path, perm); err != nil {
-			return e.lost(err, f.Path)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// lost makes an error of a file that is not there a [*DamagedError].
+// modules is how the names begin of what an archive brings in a node_modules of
+// its own.
+const modules = "node_modules/"
+
+// lost makes an error a [*DamagedError] where it comes from a file, "" for any
+// of them, that is not there.
 func (e Entry) lost(err error, file string) error {
-	for _, f := range e.files {
-		if file != "" && f.Path != file {
-			continue
+	damaged := e.list.each(func(_ int, name string, size int64, _ bool) error {
+		if file != "" && name != file {
+			return nil
 		}
-		if damaged := e.check(f); damaged != nil {
-			return damaged
-		}
+		return e.check(File{Path: name, Size: size})
+	})
+	if _, ok := errors.AsType[*DamagedError](damaged); ok {
+		return damaged
 	}
 	return err
 }

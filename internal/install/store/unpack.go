@@ -2,6 +2,7 @@ package store
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -10,7 +11,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"sort"
@@ -21,6 +21,7 @@ import (
 
 	"dsh/internal/fault"
 	"dsh/internal/install/manifest"
+	"dsh/internal/staging"
 )
 
 // Limits bound what one archive or folder may hold. They are far above any real
@@ -28,6 +29,7 @@ import (
 const (
 	maxArchive  = 1 << 30 // bytes as downloaded
 	maxUnpacked = 2 << 30 // bytes on disk
+	maxRest     = 16 << 20 // bytes that may follow the files
 	maxFiles    = 200_000
 	maxPath     = 1024
 )
@@ -64,21 +66,56 @@ func (e *UnsafeEntryError) Class() fault.Class { return fault.Policy }
 // paths with "..", two files that differ only in case and repeated files that
 // differ are refused. The first path element is dropped whatever it is called,
 // as npm does, and permission bits are reduced to "executable or not".
+//
+// An archive of usual size is read into memory whole, so that it is unpacked
+// without waiting for the network. A reader with a method Len, as of package
+// bytes, tells how much memory that takes.
 func (s *Store) AddTarball(ctx context.Context, archive io.Reader, want Integrity) (Entry, error) {
-	return s.build(func(root *os.Root) (Integrity, []File, error) {
+	packed, whole, err := readArchive(ctx, archive)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer packed.free()
+	if !whole {
+		return s.addStream(ctx, io.MultiReader(bytes.NewReader(packed.data), archive), want)
+	}
+	u, err := takeUnpacker(ctx)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer u.giveBack()
+	// Content that is not the promised one is the better explanation of a broken
+	// archive.
+	got := Integrity{sha512.Sum512(packed.data)}
+	if !want.IsZero() && got != want {
+		return Entry{}, &MismatchError{Want: want, Got: got}
+	}
+	return s.build(func(dir *staging.Dir) (Integrity, listing, error) {
+		files, err := u.unpack(ctx, packed.data, dir)
+		return got, files, err
+	})
+}
+
+// addStream is AddTarball of what is not held in memory.
+func (s *Store) addStream(ctx context.Context, archive io.Reader, want Integrity) (Entry, error) {
+	return s.build(func(dir *staging.Dir) (Integrity, listing, error) {
 		hash := sha512.New()
 		limited := &limitReader{r: archive, left: maxArchive, what: "archive"}
 		hashed := io.TeeReader(limited, hash)
-		files, unpackErr := unpack(ctx, hashed, root)
-		// The hash covers what follows the last tar block too. Content that is
-		// not the promised one is the better explanation of a broken archive.
-		_, drainErr := io.Copy(io.Discard, hashed)
-		if drainErr != nil {
-			return Integrity{}, nil, drainErr
+		files, unpackErr := unpackStream(ctx, hashed, dir)
+		// The hash covers what follows the last tar block too. Who sends on and on
+		// is not listened to until the end.
+		switch rest, err := io.CopyN(io.Discard, hashed, maxRest+1); {
+		case rest > maxRest && unpackErr == nil:
+			return Integrity{}, listing{}, fault.Errorf(fault.Package, "read archive: it goes on for more than %d bytes after its end", int64(maxRest))
+		case rest > maxRest:
+			return Integrity{}, listing{}, unpackErr
+		case !errors.Is(err, io.EOF):
+			return Integrity{}, listing{}, err
 		}
 		got := Integrity{[sha512.Size]byte(hash.Sum(nil))}
 		if !want.IsZero() && got != want {
-			return Integrity{}, nil, &MismatchError{Want: want, Got: got}
+			return Integrity{}, listing{}, &MismatchError{Want: want, Got: got}
 		}
 		return got, files, unpackErr
 	})
@@ -86,34 +123,40 @@ func (s *Store) AddTarball(ctx context.Context, archive io.Reader, want Integrit
 
 var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-func unpack(ctx context.Context, archive io.Reader, root *os.Root) ([]File, error) {
+// unpackStream unpacks an archive as it comes.
+func unpackStream(ctx context.Context, archive io.Reader, dir *staging.Dir) (listing, error) {
 	zr := gzipReaders.Get().(*gzip.Reader)
 	defer gzipReaders.Put(zr)
 	if err := zr.Reset(archive); err != nil {
-		return nil, fault.Errorf(fault.Package, "read archive: not a gzip file: %w", err)
+		return listing{}, fault.Errorf(fault.Package, "read archive: not a gzip file: %w", err)
 	}
-	u := unpacker{root: root, sum: sha256.New(), names: map[string]string{}, dirs: map[string]bool{}}
+	w := streamWriter{dir: dir, sum: sha256.New()}
+	w.rules.reset()
 	tr := tar.NewReader(&limitReader{r: zr, left: maxUnpacked, what: "unpacked archive"})
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return listing{}, err
 		}
 		header, err := tr.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, archiveError(err)
+			return listing{}, archiveError(err)
 		}
-		if err := u.entry(header, tr); err != nil {
-			return nil, err
+		m := member{
+			name: header.Name, link: header.Linkname, kind: header.Typeflag,
+			executable: header.FileInfo().Mode()&0o111 != 0, size: header.Size,
+		}
+		if err := w.add(m, tr); err != nil {
+			return listing{}, err
 		}
 	}
-	if err := markPrograms(root, u.files); err != nil {
-		return nil, err
+	if err := markPrograms(w.read, dir, w.files); err != nil {
+		return listing{}, err
 	}
-	sort.Slice(u.files, func(i, j int) bool { return u.files[i].Path < u.files[j].Path })
-	return u.files, nil
+	sort.Slice(w.files, func(i, j int) bool { return w.files[i].Path < w.files[j].Path })
+	return newListing(w.files), nil
 }
 
 // archiveError gives what broke while reading an archive its class, unless a
@@ -125,59 +168,107 @@ func archiveError(err error) error {
 	return fault.Errorf(fault.Package, "read archive: %w", err)
 }
 
-// unpacker writes the entries of one archive.
-type unpacker struct {
-	root  *os.Root
-	sum   hash.Hash // of the file that is being unpacked
-	files []File
-	size  int64
-	names map[string]string // case-folded path -> path as the archive has it
-	dirs  map[string]bool
+// rules is what is known of an archive while its members are let in.
+type rules struct {
+	files  int
+	size   int64
+	folded map[string]string // case-folded path of every file -> as the archive has it
+	dirs   map[string]bool   // every directory that holds one
 }
 
-func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
-	switch header.Typeflag {
+func (r *rules) reset() {
+	r.files, r.size = 0, 0
+	if r.folded == nil {
+		r.folded, r.dirs = map[string]string{}, map[string]bool{}
+	}
+	clear(r.folded)
+	clear(r.dirs)
+}
+
+// admit says where a file of an archive goes, "" where it goes nowhere, and
+// whether the same file was there before.
+func (r *rules) admit(m member) (name string, again bool, err error) {
+	switch m.kind {
 	case tar.TypeReg, tar.TypeDir:
 	case tar.TypeXGlobalHeader:
-		return nil
+		return "", false, nil
 	case tar.TypeSymlink, tar.TypeLink:
-		return &UnsafeEntryError{header.Name, fmt.Sprintf("is a link to %q; packages hold files only", header.Linkname)}
+		return "", false, &UnsafeEntryError{m.name, fmt.Sprintf("is a link to %q; packages hold files only", m.link)}
 	default:
-		return &UnsafeEntryError{header.Name, "is neither a file nor a directory"}
+		return "", false, &UnsafeEntryError{m.name, "is neither a file nor a directory"}
 	}
-	name, err := entryPath(header.Name)
-	if err != nil || name == "" || header.Typeflag == tar.TypeDir {
-		return err // directories appear with the files in them
+	name, err = entryPath(m.name)
+	if err != nil || name == "" || m.kind == tar.TypeDir {
+		return "", false, err // directories appear with the files in them
 	}
-	if len(u.files) >= maxFiles {
-		return fault.Errorf(fault.Policy, "archive holds more than %d files", maxFiles)
+	if r.files++; r.files > maxFiles {
+		return "", false, fault.Errorf(fault.Policy, "archive holds more than %d files", maxFiles)
 	}
 	// The header tells the size beforehand, so that nothing of a huge file is
 	// written; what is read is bounded again below the tar reader.
-	if u.size += header.Size; u.size > maxUnpacked {
-		return fault.Errorf(fault.Policy, "archive unpacks to more than %d bytes", int64(maxUnpacked))
+	if r.size += m.size; r.size > maxUnpacked {
+		return "", false, fault.Errorf(fault.Policy, "archive unpacks to more than %d bytes", int64(maxUnpacked))
 	}
 	folded := strings.ToLower(name)
-	if earlier, ok := u.names[folded]; ok {
+	if earlier, ok := r.folded[folded]; ok {
 		if earlier != name {
-			return &UnsafeEntryError{header.Name, fmt.Sprintf("differs from %q only in case", earlier)}
+			return "", false, &UnsafeEntryError{m.name, fmt.Sprintf("differs from %q only in case", earlier)}
 		}
-		return u.repeated(header, name, content)
+		return name, true, nil
 	}
-	u.names[folded] = name
-	if dir, _, ok := cutLast(name); ok && !u.dirs[dir] {
-		if err := u.root.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("unpack %s: %w", name, err)
+	if err := r.enter(m.name, name); err != nil {
+		return "", false, err
+	}
+	r.folded[folded] = name
+	return name, false, nil
+}
+
+// enter notes the directories of a file. A name is that of a file or of a
+// directory.
+func (r *rules) enter(raw, name string) error {
+	if r.dirs[name] {
+		return &UnsafeEntryError{raw, "is a file and a directory"}
+	}
+	for dir, _, ok := cutLast(name); ok && !r.dirs[dir]; dir, _, ok = cutLast(dir) {
+		if file, ok := r.folded[strings.ToLower(dir)]; ok {
+			return &UnsafeEntryError{raw, fmt.Sprintf("is below %q, which is a file", file)}
 		}
-		u.dirs[dir] = true
+		r.dirs[dir] = true
 	}
-	executable := header.FileInfo().Mode()&0o111 != 0
-	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode(executable))
+	return nil
+}
+
+// errTwice refuses a file that is repeated with another content.
+func errTwice(m member) error {
+	return &UnsafeEntryError{m.name, "stands in the archive twice with different contents"}
+}
+
+// streamWriter writes the members of one archive as they come.
+type streamWriter struct {
+	dir   *staging.Dir
+	rules rules
+	sum   hash.Hash // of the file that is being unpacked
+	made  map[string]bool
+	files []File
+}
+
+func (w *streamWriter) add(m member, content io.Reader) error {
+	name, again, err := w.rules.admit(m)
+	if err != nil || name == "" {
+		return err
+	}
+	if again {
+		return w.repeated(m, name, content)
+	}
+	if err := w.makeDirs(name); err != nil {
+		return fmt.Errorf("unpack %s: %w", name, err)
+	}
+	f, err := w.dir.Create(name, fileMode(m.executable))
 	if err != nil {
 		return fmt.Errorf("unpack %s: %w", name, err)
 	}
-	u.sum.Reset()
-	size, err := io.Copy(io.MultiWriter(f, u.sum), content)
+	w.sum.Reset()
+	size, err := io.Copy(io.MultiWriter(f, w.sum), content)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
@@ -188,40 +279,49 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 		}
 		return archiveError(err)
 	}
-	u.files = append(u.files, File{Path: name, Size: size, Executable: executable, Hash: Hash(u.sum.Sum(nil))})
+	w.files = append(w.files, File{Path: name, Size: size, Executable: m.executable, Hash: Hash(w.sum.Sum(nil))})
 	return nil
 }
 
+// makeDirs makes the directories of a file.
+func (w *streamWriter) makeDirs(name string) error {
+	dir, _, ok := cutLast(name)
+	if !ok || w.made[dir] {
+		return nil
+	}
+	if err := w.makeDirs(dir); err != nil {
+		return err
+	}
+	if w.made == nil {
+		w.made = map[string]bool{}
+	}
+	w.made[dir] = true
+	return w.dir.Mkdir(dir)
+}
+
 // repeated accepts a file that stands in the archive twice with one content.
-func (u *unpacker) repeated(header *tar.Header, name string, content io.Reader) error {
-	differs := &UnsafeEntryError{header.Name, "stands in the archive twice with different contents"}
-	first, err := u.root.Open(name)
-	if err != nil {
-		return err
+func (w *streamWriter) repeated(m member, name string, content io.Reader) error {
+	i := slices.IndexFunc(w.files, func(f File) bool { return f.Path == name })
+	if w.files[i].Size != m.size {
+		return errTwice(m)
 	}
-	defer first.Close()
-	info, err := first.Stat()
-	if err != nil {
-		return err
+	w.sum.Reset()
+	if _, err := io.Copy(w.sum, content); err != nil {
+		return archiveError(err)
 	}
-	if info.Size() != header.Size {
-		return differs
-	}
-	var here, there [32 << 10]byte
-	for left := header.Size; left > 0; {
-		n := min(left, int64(len(here)))
-		if _, err := io.ReadFull(content, there[:n]); err != nil {
-			return archiveError(err)
-		}
-		if _, err := io.ReadFull(first, here[:n]); err != nil {
-			return fmt.Errorf("unpack %s: %w", name, err)
-		}
-		if here != there {
-			return differs
-		}
-		left -= n
+	if Hash(w.sum.Sum(nil)) != w.files[i].Hash {
+		return errTwice(m)
 	}
 	return nil
+}
+
+func (w *streamWriter) read(name string) ([]byte, error) {
+	f, err := w.dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
 
 // fileMode is how files stand in the store: never writable, since profiles
@@ -269,14 +369,34 @@ func entryPath(raw string) (string, error) {
 
 // markPrograms makes the programs that package.json names executable, which
 // publishers on systems without permission bits cannot do.
-func markPrograms(root *os.Root, files []File) error {
-	i := slices.IndexFunc(files, func(f File) bool { return f.Path == "package.json" })
+func markPrograms(read func(name string) ([]byte, error), dir *staging.Dir, files []File) error {
+	i := slices.IndexFunc(files, func(f File) bool { return f.Path == packageFile })
 	if i < 0 || files[i].Size > manifest.MaxSize {
 		return nil // the caller reads the manifest and says what is wrong with it
 	}
-	text, err := root.ReadFile("package.json")
+	text, err := read(packageFile)
 	if err != nil {
 		return err
+	}
+	programs := programsOf(text)
+	for i := range files {
+		f := &files[i]
+		if !f.Executable && programs[f.Path] {
+			if err := dir.Chmod(f.Path, fileMode(true)); err != nil {
+				return err
+			}
+			f.Executable = true
+		}
+	}
+	return nil
+}
+
+const packageFile = "package.json"
+
+// programsOf is the files that a package.json names as programs.
+func programsOf(text []byte) map[string]bool {
+	if !bytes.Contains(text, []byte(`"bin"`)) && !bytes.Contains(text, []byte(`\u`)) {
+		return nil // as most packages; the name may be written with escapes
 	}
 	m, err := manifest.Parse(text)
 	if err != nil {
@@ -286,16 +406,7 @@ func markPrograms(root *os.Root, files []File) error {
 	for _, file := range m.Bin {
 		programs[file] = true
 	}
-	for i := range files {
-		f := &files[i]
-		if !f.Executable && programs[f.Path] {
-			if err := root.Chmod(f.Path, fileMode(true)); err != nil {
-				return err
-			}
-			f.Executable = true
-		}
-	}
-	return nil
+	return programs
 }
 
 // limitReader fails, and does not end, once more than its limit is read.

@@ -2,11 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
 )
-
-// errNoIndex is of an entry that no use can be made of.
-var errNoIndex = errors.New("its index is gone or damaged")
 
 // Verify reads all that the store holds. report is called for every entry, one
 // at a time, with what is wrong with it: nil, a [*DamagedError], or another

@@ -1,0 +1,265 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"golang.org/x/sync/semaphore"
+
+	"dsh/internal/install/manifest"
+	"dsh/internal/staging"
+)
+
+// Archives are unpacked from memory where they are small enough. What all
+// together take is bounded: packed ones by the budget, unpacked ones by the
+// number of unpackers.
+const (
+	maxPacked   = 16 << 20 // of one archive in memory
+	packedTotal = 48 << 20 // of all, and one more may grow beyond it
+	maxInMemory = 32 << 20 // of one unpacked archive in memory
+)
+
+// packedSizes are the sizes of the buffers that archives are read into.
+var packedSizes = [...]int{64 << 10, 256 << 10, 1 << 20, 4 << 20, maxPacked}
+
+var (
+	packedPools  [len(packedSizes)]sync.Pool
+	packedBudget = semaphore.NewWeighted(packedTotal)
+	packedBeyond = semaphore.NewWeighted(1) // the one that grows beyond the budget
+)
+
+// packed is an archive in memory.
+type packed struct {
+	data   []byte
+	buffer *[]byte
+	class  int // of the buffer's size
+	weight int64
+	beyond bool
+}
+
+// take gives the archive a buffer of a class in place of the one that it has,
+// when there is memory for it. The first buffer is waited for. A larger one is
+// only taken when it is there, or by one archive at a time: archives that hold
+// memory and wait for each other would wait for ever.
+func (p *packed) take(ctx context.Context, class int) error {
+	size := int64(packedSizes[class])
+	switch more := size - p.weight; {
+	case p.beyond:
+	case p.buffer == nil:
+		if err := packedBudget.Acquire(ctx, size); err != nil {
+			return err
+		}
+		p.weight = size
+	case packedBudget.TryAcquire(more):
+		p.weight = size
+	default:
+		if err := packedBeyond.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		p.beyond = true
+	}
+	buffer, _ := packedPools[class].Get().(*[]byte)
+	if buffer == nil {
+		made := make([]byte, size)
+		buffer = &made
+	}
+	n := copy(*buffer, p.data)
+	if p.buffer != nil {
+		packedPools[p.class].Put(p.buffer)
+	}
+	p.buffer, p.class, p.data = buffer, class, (*buffer)[:n]
+	return nil
+}
+
+func (p *packed) free() {
+	if p.buffer != nil {
+		packedPools[p.class].Put(p.buffer)
+	}
+	packedBudget.Release(p.weight)
+	if p.beyond {
+		packedBeyond.Release(1)
+	}
+	*p = packed{}
+}
+
+// readArchive reads an archive into memory. It reports false where that is not
+// the whole of it; the rest is still in the reader.
+func readArchive(ctx context.Context, archive io.Reader) (p *packed, whole bool, err error) {
+	p = new(packed)
+	defer func() {
+		if err != nil {
+			p.free()
+		}
+	}()
+	class := 0
+	if sized, ok := archive.(interface{ Len() int }); ok {
+		for class < len(packedSizes)-1 && sized.Len() >= packedSizes[class] { // one more byte tells the end
+			class++
+		}
+	}
+	for ; class < len(packedSizes); class++ {
+		if err := p.take(ctx, class); err != nil {
+			return p, false, err
+		}
+		for len(p.data) < len(*p.buffer) {
+			if err := ctx.Err(); err != nil {
+				return p, false, err
+			}
+			n, err := archive.Read((*p.buffer)[len(p.data):])
+			p.data = (*p.buffer)[:len(p.data)+n]
+			if err == io.EOF {
+				return p, true, nil
+			}
+			if err != nil {
+				return p, false, err
+			}
+		}
+	}
+	return p, false, nil
+}
+
+// unpacker unpacks one archive at a time, with memory that it keeps.
+type unpacker struct {
+	out     []byte // of the unpacked archive
+	zip     gzip.Reader
+	source  bytes.Reader
+	members []member
+	files   []fileInMemory
+	rules   rules
+	list    listingBuilder
+}
+
+// fileInMemory is a file that is to be written.
+type fileInMemory struct {
+	name       string
+	executable bool
+	data       []byte
+}
+
+// unpackers are as many as there are processors, since each keeps one busy.
+var unpackers = sync.OnceValue(func() chan *unpacker {
+	count := runtime.GOMAXPROCS(0)
+	all := make(chan *unpacker, count)
+	for range count {
+		all <- new(unpacker)
+	}
+	return all
+})
+
+func takeUnpacker(ctx context.Context) (*unpacker, error) {
+	select {
+	case u := <-unpackers():
+		return u, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (u *unpacker) giveBack() {
+	clear(u.members) // their names
+	clear(u.files)
+	unpackers() <- u
+}
+
+// unpack writes the files of an archive into an empty directory and lists them.
+// Whatever is wrong with the archive, or rare, is found before anything is
+// written, and is left to unpackStream, which says it in its words.
+//
+// All files are written without [os.Root]: the directory is new and nobody else
+// knows of it, there is no link in it, since only files and directories are
+// made, and the names have passed the rules.
+func (u *unpacker) unpack(ctx context.Context, archive []byte, dir *staging.Dir) (listing, error) {
+	out, ok := u.gunzip(archive)
+	if ok {
+		u.members, ok = walkTar(out, u.members[:0])
+	}
+	if !ok {
+		return unpackStream(ctx, bytes.NewReader(archive), dir)
+	}
+	if err := u.plan(); err != nil {
+		return listing{}, err
+	}
+	u.list.begin(u.rules.dirs)
+	for _, made := range u.list.dirs {
+		if err := dir.Mkdir(made); err != nil {
+			return listing{}, fmt.Errorf("unpack %s: %w", made, err)
+		}
+	}
+	for i := range u.files {
+		if err := ctx.Err(); err != nil {
+			return listing{}, err
+		}
+		f := &u.files[i]
+		if err := dir.WriteFile(f.name, f.data, fileMode(f.executable)); err != nil {
+			return listing{}, fmt.Errorf("unpack %s: %w", f.name, err)
+		}
+		u.list.add(f.name, int64(len(f.data)), f.executable, sha256.Sum256(f.data))
+	}
+	return u.list.done(), nil
+}
+
+// plan applies the rules to the members and sorts the files.
+func (u *unpacker) plan() error {
+	u.rules.reset()
+	u.files = u.files[:0]
+	var text []byte
+	for _, m := range u.members {
+		name, again, err := u.rules.admit(m)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			continue
+		}
+		if again {
+			i := slices.IndexFunc(u.files, func(f fileInMemory) bool { return f.name == name })
+			if !bytes.Equal(u.files[i].data, m.data) {
+				return errTwice(m)
+			}
+			continue
+		}
+		if name == packageFile && m.size <= manifest.MaxSize {
+			text = m.data
+		}
+		u.files = append(u.files, fileInMemory{name, m.executable, m.data})
+	}
+	if programs := programsOf(text); len(programs) > 0 {
+		for i := range u.files {
+			f := &u.files[i]
+			f.executable = f.executable || programs[f.name]
+		}
+	}
+	slices.SortFunc(u.files, func(a, b fileInMemory) int { return strings.Compare(a.name, b.name) })
+	return nil
+}
+
+// gunzip unpacks into the unpacker's own memory. It reports false for what is
+// too large or not one whole gzip member.
+func (u *unpacker) gunzip(archive []byte) (out []byte, ok bool) {
+	const header, trailer = 10, 8
+	if len(archive) < header+trailer {
+		return nil, false
+	}
+	size := int(binary.LittleEndian.Uint32(archive[len(archive)-4:]))
+	if size > maxInMemory {
+		return nil, false
+	}
+	if size >= cap(u.out) {
+		u.out = make([]byte, min(max(2*size, 1<<20), maxInMemory+1))
+	}
+	u.source.Reset(archive)
+	if err := u.zip.Reset(&u.source); err != nil {
+		return nil, false
+	}
+	n, err := io.ReadFull(&u.zip, u.out[:size+1])
+	return u.out[:n], err == io.ErrUnexpectedEOF && n == size || err == io.EOF && size == 0
+}
