@@ -11,7 +11,6 @@ import (
 
 	"dsh/internal/fault"
 	"dsh/internal/install"
-	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
@@ -100,27 +99,45 @@ func fresh(name profile.Name) func(dir string) error {
 // withJob runs work with all that installing into the profile of a transaction
 // needs.
 func (env Env) withJob(opts PluginOptions, tx *staging.Tx, p *profile.Profile, work func(*install.Job) error) (err error) {
-	config, err := registryConfig(env, opts, tx.Dir())
+	if opts.Copy {
+		if _, err := linksOff(tx); err != nil {
+			return err
+		}
+	}
+	settings, err := settingsFor(opts, tx.Dir(), p.Manifest)
 	if err != nil {
 		return err
 	}
-	client, err := registry.New(config, registry.Options{})
+	client, err := env.client(opts, tx.Dir())
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	packages := store.Open(env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
-	return work(&install.Job{
+	j := env.job(opts, p)
+	j.Files, j.Tx, j.Settings, j.Store, j.Registry = tx.Dir(), tx, &settings, packages, client
+	j.Closure = filepath.Join(env.Home.Place(p.Name).State, closureName)
+	return work(j)
+}
+
+// closureName is the file in a profile's state in which jobs remember what its
+// tree is made of.
+const closureName = "closure"
+
+// job is a job on a profile, but for where it works and what with.
+func (env Env) job(opts PluginOptions, p *profile.Profile) *install.Job {
+	return &install.Job{
 		Profile:  p.Name.String(),
 		Dir:      p.Dir,
-		Files:    tx.Dir(),
 		Manifest: p.Manifest,
-		Tx:       tx,
-		Store:    packages,
-		Registry: client,
 		Offline:  opts.Offline,
+		Before:   opts.Before,
 		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },
+		Provides: func(name string) (string, bool) {
+			version, ok := env.provides(name)
+			return version.String(), ok
+		},
 		CheckLayer: func(name, dir string) error {
 			err := stack.CheckBundle(name, dir)
 			if err == nil || opts.Force && fault.ClassOf(err) == fault.Composition {
@@ -129,5 +146,19 @@ func (env Env) withJob(opts PluginOptions, tx *staging.Tx, p *profile.Profile, w
 			return fmt.Errorf("the layer of %s cannot be used: %w", name, err)
 		},
 		Events: opts.Events,
-	})
+	}
+}
+
+// settingsFor is the settings of the profile whose files are in dir, with what
+// the options say instead.
+func settingsFor(opts PluginOptions, dir string, m *profile.Manifest) (install.Settings, error) {
+	settings, err := install.ReadSettings(dir, m)
+	if opts.MinAge != nil {
+		settings.MinAge = *opts.MinAge
+	}
+	if opts.Hosts != "" {
+		settings.Hosts = opts.Hosts
+	}
+	settings.Copy = settings.Copy || opts.Copy
+	return settings, err
 }
