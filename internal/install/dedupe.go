@@ -6,6 +6,18 @@ import (
 	"slices"
 )
 
+// Dedupe makes node_modules hold as few copies as the versions allow that it
+// holds now. Nothing newer is asked for, and the profile's own dependencies stay
+// as they are.
+func (j *Job) Dedupe(ctx context.Context) (*Result, error) {
+	if err := j.begin(); err != nil {
+		return nil, err
+	}
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	return j.settle(ctx, find, change{dedupe: true})
+}
+
 // deduped is the tree with versions shared, or, where that does not make it
 // smaller, as it is.
 func (r *resolver) deduped(ctx context.Context, wishes []Wish) (*node, error) {
