@@ -36,10 +36,10 @@ func TestSpread(t *testing.T) {
 func TestQuotients(t *testing.T) {
 	ours := []sample{{Run: 0, Wall: 2}, {Run: 1, Wall: 3}, {Run: 2, Wall: 100}}
 	theirs := []sample{{Run: 1, Wall: 6}, {Run: 0, Wall: 1}}
-	if diff := cmp.Diff([]float64{2, 0.5}, quotients(ours, theirs)); diff != "" {
+	if diff := cmp.Diff([]float64{2, 0.5}, quotients(ours, theirs, wall)); diff != "" {
 		t.Error(diff)
 	}
-	if got := quotients(nil, theirs); got != nil {
+	if got := quotients(nil, theirs, wall); got != nil {
 		t.Errorf("got %v of nothing", got)
 	}
 }
@@ -84,11 +84,11 @@ func TestReport(t *testing.T) {
 	}
 	want := `Revision abc on linux/amd64 with 2 cores, tmpfs, load 0.10 at the start, 2026-12-01 04:00 UTC.
 
-| fixture | scenario | program | runs | median s (min–max) | user s | system s | peak MiB | dsh ÷ it (min–max) | goal |
-| --- | --- | --- | --: | --: | --: | --: | --: | --: | --- |
-| dsh | cold | dsh | 2 | 1.250 (1.000–1.500) | 0.60 | 0.30 | 300 |  | **no**: 300 MiB |
-| dsh | cold | bun | 2 | 1.500 (1.000–2.000) | 0.20 | 0.30 | 100 | 1.00 (0.50–1.50) | yes |
-| dsh | cold | pnpm10 | 1 | 4.000 (4.000–4.000) | 4.00 | 1.00 | 500 | 0.25 (0.25–0.25) | **no** |
+| fixture | scenario | program | runs | median s (min–max) | user s | system s | peak MiB | dsh ÷ it (min–max) | CPU ÷ its | goal |
+| --- | --- | --- | --: | --: | --: | --: | --: | --: | --: | --- |
+| dsh | cold | dsh | 2 | 1.250 (1.000–1.500) | 0.60 | 0.30 | 300 |  |  | **no**: 300 MiB |
+| dsh | cold | bun | 2 | 1.500 (1.000–2.000) | 0.20 | 0.30 | 100 | 1.00 (0.50–1.50) | 2.00 | yes |
+| dsh | cold | pnpm10 | 1 | 4.000 (4.000–4.000) | 4.00 | 1.00 | 500 | 0.25 (0.25–0.25) | 0.15 | **no** |
 
 | fixture | program | packages | files | judged edges | dependencies not met | peers not met |
 | --- | --- | --: | --: | --: | --: | --: |

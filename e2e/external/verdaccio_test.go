@@ -258,6 +258,7 @@ func TestVerdaccio(t *testing.T) {
 	t.Run("Updates", func(t *testing.T) { testUpdates(t, s) })
 	t.Run("Trees", func(t *testing.T) { testTrees(t, s) })
 	t.Run("Tags", func(t *testing.T) { testTags(t, s) })
+	t.Run("Cache", func(t *testing.T) { testCache(t, s) })
 	t.Run("Private", func(t *testing.T) { testPrivate(t, s) })
 }
 
