@@ -13,6 +13,7 @@ import (
 const (
 	defaultMaxDocument = 64 << 20 // bytes of one package document
 	defaultMaxTarball  = 1 << 30  // bytes of one archive
+	maxDocuments       = 128      // on their way at once; over HTTP/1.1 they wait for connections
 )
 
 // Options are the choices that are not the configuration's. The zero value is
@@ -68,7 +69,7 @@ func New(config Config, opts Options) (*Client, error) {
 		return nil, errors.New("registry: the configuration is not from LoadConfig")
 	}
 	if c.base == nil {
-		c.base = newTransport(config)
+		c.base = newNetwork(config)
 	}
 	if c.userAgent == "" {
 		c.userAgent = "dsh"
@@ -76,7 +77,7 @@ func New(config Config, opts Options) (*Client, error) {
 	if c.maxTarball == 0 {
 		c.maxTarball = defaultMaxTarball
 	}
-	c.slots = make(chan struct{}, max(1, min(config.MaxSockets, maxConnections)))
+	c.slots = make(chan struct{}, maxDocuments)
 	c.large = make(chan struct{}, 1)
 	c.documents.keep = func(err error) bool { return errors.Is(err, errGone) }
 	c.mode = opts.Mode

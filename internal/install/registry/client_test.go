@@ -420,16 +420,16 @@ func TestPackumentOnce(t *testing.T) {
 			return resp, nil
 		})})
 		var group sync.WaitGroup
-		for i := range 400 {
+		for i := range 600 {
 			group.Go(func() {
-				if _, err := client.Packument(t.Context(), fmt.Sprint("x", i%100)); err != nil {
+				if _, err := client.Packument(t.Context(), fmt.Sprint("x", i%200)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		group.Wait()
-		if asked.Load() != 100 || most.Load() != maxConnections {
-			t.Errorf("asked %d times, up to %d at once; want 100, %d", asked.Load(), most.Load(), maxConnections)
+		if asked.Load() != 200 || most.Load() != maxDocuments {
+			t.Errorf("asked %d times, up to %d at once; want 200, %d", asked.Load(), most.Load(), maxDocuments)
 		}
 		for range 3 {
 			_, err := client.Packument(t.Context(), "missing")
@@ -440,8 +440,8 @@ func TestPackumentOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if asked.Load() != 101 {
-			t.Errorf("asked %d times, want 101", asked.Load())
+		if asked.Load() != 201 {
+			t.Errorf("asked %d times, want 201", asked.Load())
 		}
 	})
 }

@@ -351,7 +351,9 @@ func (b *builder) distTags(c *jsonscan.Scanner) {
 // otherError says that a document is about another package.
 type otherError struct{ name string }
 
-func (e *otherError) Error() string { return fmt.Sprintf("it is about the package %q", e.name[:min(len(e.name), 214)]) }
+func (e *otherError) Error() string {
+	return fmt.Sprintf("it is about the package %q", e.name[:min(len(e.name), 214)])
+}
 
 func (b *builder) readName(c *jsonscan.Scanner) { b.claimed = strings.Clone(c.Text()) }
 

@@ -1,12 +1,14 @@
 package registry
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io/fs"
 	"maps"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +43,8 @@ type Config struct {
 
 	roots   *x509.CertPool // nil for the system's
 	proxies *proxies
+	// What proves to a host who asks, by the host as hostOf writes it.
+	certificates map[string]*tls.Certificate
 	// Behind a pointer, so that printing a Config prints no token.
 	credentials *credentials
 }
@@ -52,6 +56,11 @@ type Config struct {
 func LoadConfig(read func(name string) ([]byte, error), getenv func(string) string, files ...string) (Config, error) {
 	l := loader{read: read, getenv: getenv, settings: map[string]located{}}
 	for _, file := range files {
+		if err := l.file(file); err != nil {
+			return Config{}, err
+		}
+	}
+	if file := l.globalFile(); file != "" && !slices.Contains(files, file) {
 		if err := l.file(file); err != nil {
 			return Config{}, err
 		}
@@ -106,6 +115,47 @@ func (l *loader) file(file string) error {
 		}
 	}
 	return nil
+}
+
+// globalFile is where npm has the configuration of the whole machine: below its
+// prefix, which by default is where Node.js is installed.
+func (l *loader) globalFile() string {
+	if s, ok := l.get("globalconfig"); ok {
+		return l.path(s)
+	}
+	prefix := l.getenv("PREFIX")
+	if s, ok := l.get("prefix"); ok {
+		prefix = l.path(s)
+	}
+	if prefix == "" {
+		prefix = nodePrefix(l.getenv("PATH"))
+	}
+	if prefix == "" {
+		return ""
+	}
+	return filepath.Join(prefix, "etc", "npmrc")
+}
+
+// nodePrefix is the directory that Node.js is installed in, "" for none.
+func nodePrefix(path string) string {
+	name, levels := "node", 2
+	if runtime.GOOS == "windows" {
+		name, levels = "node.exe", 1
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file, err := filepath.EvalSymlinks(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		for range levels {
+			file = filepath.Dir(file)
+		}
+		return file
+	}
+	return ""
 }
 
 // env is the value of npm_config_<key>, with the key as npm spells it there.
@@ -185,6 +235,9 @@ func (l *loader) config() (Config, error) {
 		return Config{}, err
 	}
 	if c.proxies, err = l.proxies(); err != nil {
+		return Config{}, err
+	}
+	if c.certificates, err = l.certificates(append(slices.Collect(maps.Values(c.Scopes)), c.Registry)); err != nil {
 		return Config{}, err
 	}
 	c.credentials = l.credentials(append(slices.Collect(maps.Values(c.Scopes)), c.Registry))
@@ -273,6 +326,88 @@ func (l *loader) roots() (*x509.CertPool, error) {
 		}
 	}
 	return pool, nil
+}
+
+// certificates are the client certificates: of hosts, by the keys
+// "//host/:certfile" and "//host/:keyfile", and of all registries, by "cert" and
+// "key", which hold the text itself. Either kind of key may stand in either place.
+func (l *loader) certificates(registries []string) (map[string]*tls.Certificate, error) {
+	prefixes := map[string]bool{}
+	for key := range l.settings {
+		at := strings.LastIndexByte(key, ':')
+		if at < 0 || !strings.HasPrefix(key, "//") {
+			continue
+		}
+		switch key[at+1:] {
+		case "cert", "key", "certfile", "keyfile":
+			prefixes[key[:at+1]] = true
+		}
+	}
+	var out map[string]*tls.Certificate
+	add := func(host string, cert *tls.Certificate) {
+		if out == nil {
+			out = map[string]*tls.Certificate{}
+		}
+		out[host] = cert
+	}
+	general, err := l.certificate("")
+	if err != nil {
+		return nil, err
+	}
+	for _, registry := range registries {
+		if u, err := url.Parse(registry); err == nil && general != nil {
+			add(hostOf(u), general)
+		}
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
+		cert, err := l.certificate(prefix)
+		if err != nil {
+			return nil, err
+		}
+		host, _, _ := strings.Cut(prefix[2:len(prefix)-1], "/")
+		add(strings.TrimSuffix(strings.ToLower(host), ":443"), cert)
+	}
+	return out, nil
+}
+
+// certificate is what the keys with a prefix name, nil for none.
+func (l *loader) certificate(prefix string) (*tls.Certificate, error) {
+	certificate, where, err := l.pem(prefix + "cert")
+	if err != nil {
+		return nil, err
+	}
+	key, keyWhere, err := l.pem(prefix + "key")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case certificate == nil && key == nil:
+		return nil, nil
+	case key == nil:
+		return nil, fault.Errorf(fault.Other, "%s: %scertfile has no %skeyfile beside it", where, prefix, prefix)
+	case certificate == nil:
+		return nil, fault.Errorf(fault.Other, "%s: %skeyfile has no %scertfile beside it", keyWhere, prefix, prefix)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fault.Errorf(fault.Other, "%s: %scertfile and %skeyfile are no certificate and its key: %w", where, prefix, prefix, err)
+	}
+	return &pair, nil
+}
+
+// pem is a text in PEM form, of a key or of the file that key+"file" names.
+func (l *loader) pem(key string) (text []byte, where string, err error) {
+	if s, ok := l.get(key); ok {
+		return []byte(strings.ReplaceAll(s.last(), `\n`, "\n")), s.file, nil
+	}
+	s, ok := l.get(key + "file")
+	if !ok {
+		return nil, "", nil
+	}
+	if text, err = l.read(l.path(s)); err != nil {
+		return nil, "", fault.Errorf(fault.Environment, "read the %sfile that %s names: %w", key, s.file, err)
+	}
+	return text, s.file, nil
 }
 
 // path is a setting that names a file, relative to the file it stands in.

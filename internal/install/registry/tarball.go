@@ -19,6 +19,7 @@ import (
 // it stood; the content may therefore be of two answers, and the caller checks
 // it against dist.Integrity, as always. The caller closes it.
 func (c *Client) OpenTarball(ctx context.Context, dist Dist) (io.ReadCloser, int64, error) {
+	ctx = context.WithValue(ctx, archiveKey{}, true)
 	u, err := url.Parse(dist.Tarball)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 		return nil, 0, fault.Errorf(fault.Package, "download %s: it is no http or https address", ShownAddress(dist.Tarball))

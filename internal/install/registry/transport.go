@@ -11,6 +11,8 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,20 +22,147 @@ const (
 	tlsTimeout  = 15 * time.Second
 )
 
-// newTransport makes connections as the configuration says. A host is looked
-// up once and for all its connections.
-func newTransport(c Config) *http.Transport {
+// connections is how many HTTP/2 connections there are to one host, half of
+// them for documents and half for archives. Several carry more than one does,
+// and archives, which are long, do not keep documents waiting, or the other way
+// round. A server without HTTP/2 has as many connections as maxsockets says,
+// shared out in the same way.
+const connections = 4
+
+// network reaches each host with what proves to it who asks.
+type network struct {
+	anyone *lanes
+	by     map[string]*lanes // by host, for those that want a certificate
+}
+
+func newNetwork(c Config) *network {
 	d := &dialer{net: net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}}
+	n := &network{anyone: newLanes(c, d, nil), by: map[string]*lanes{}}
+	for host, certificate := range c.certificates {
+		n.by[host] = newLanes(c, d, certificate)
+	}
+	return n
+}
+
+func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
+	if known, ok := n.by[hostOf(req.URL)]; ok && req.URL.Scheme == "https" {
+		return known.RoundTrip(req)
+	}
+	return n.anyone.RoundTrip(req)
+}
+
+// CloseIdleConnections closes the connections.
+func (n *network) CloseIdleConnections() {
+	n.anyone.close()
+	for _, l := range n.by {
+		l.close()
+	}
+}
+
+// lanes shares requests out among connections.
+type lanes struct {
+	documents, archives lane
+}
+
+// lane is the connections for one kind of request.
+type lane struct {
+	members []*connecting
+	next    atomic.Uint32
+}
+
+// archiveKey marks the context of a request for an archive.
+type archiveKey struct{}
+
+func newLanes(c Config, d *dialer, certificate *tls.Certificate) *lanes {
+	l := &lanes{}
+	n := min(connections, c.MaxSockets)
+	for i := range n {
+		sockets := (c.MaxSockets + i) / n // all of them together are maxsockets
+		member := &connecting{transport: newTransport(c, d, certificate, sockets)}
+		if i%2 == 0 {
+			l.documents.members = append(l.documents.members, member)
+		} else {
+			l.archives.members = append(l.archives.members, member)
+		}
+	}
+	if n == 1 {
+		l.archives.members = l.documents.members
+	}
+	return l
+}
+
+func (l *lanes) RoundTrip(req *http.Request) (*http.Response, error) {
+	of := &l.documents
+	if req.Context().Value(archiveKey{}) != nil {
+		of = &l.archives
+	}
+	return of.members[int(of.next.Add(1)-1)%len(of.members)].RoundTrip(req)
+}
+
+func (l *lanes) close() {
+	for _, of := range []*lane{&l.documents, &l.archives} {
+		for _, member := range of.members {
+			member.transport.CloseIdleConnections()
+		}
+	}
+}
+
+// connecting has the first request to a host connect alone: only then it is
+// known whether the others can share that connection. To set them all up at
+// once takes the time of many requests.
+type connecting struct {
+	transport *http.Transport
+	mu        sync.Mutex
+	hosts     map[string]chan struct{} // closed when there is a connection
+}
+
+func (t *connecting) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" {
+		return t.transport.RoundTrip(req)
+	}
+	t.mu.Lock()
+	connected, others := t.hosts[req.URL.Host]
+	if !others {
+		connected = make(chan struct{})
+		if t.hosts == nil {
+			t.hosts = map[string]chan struct{}{}
+		}
+		t.hosts[req.URL.Host] = connected
+	}
+	t.mu.Unlock()
+	if others {
+		select {
+		case <-connected:
+			return t.transport.RoundTrip(req)
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
+	done := sync.OnceFunc(func() { close(connected) })
+	defer done()
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { done() }})
+	return t.transport.RoundTrip(req.WithContext(ctx))
+}
+
+// newTransport makes up to so many connections to one host, as the
+// configuration says. A host is looked up once and for all of them.
+func newTransport(c Config, d *dialer, certificate *tls.Certificate, sockets int) *http.Transport {
+	trust := &tls.Config{RootCAs: c.roots, InsecureSkipVerify: !c.StrictSSL}
+	if certificate != nil {
+		trust.Certificates = []tls.Certificate{*certificate}
+	}
 	t := &http.Transport{
 		DialContext:            d.dial,
-		TLSClientConfig:        &tls.Config{RootCAs: c.roots, InsecureSkipVerify: !c.StrictSSL},
+		TLSClientConfig:        trust,
 		TLSHandshakeTimeout:    tlsTimeout,
-		MaxConnsPerHost:        c.MaxSockets,
-		MaxIdleConnsPerHost:    c.MaxSockets,
+		MaxConnsPerHost:        sockets,
+		MaxIdleConnsPerHost:    sockets,
 		IdleConnTimeout:        90 * time.Second,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // what is asked for and how it is unpacked is decided per request
 		MaxResponseHeaderBytes: 1 << 20,
+		// What is not read yet lies in memory.
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerConnection: 8 << 20, MaxReceiveBufferPerStream: 1 << 20},
 	}
 	if c.proxies != nil {
 		t.Proxy = func(req *http.Request) (*url.URL, error) { return c.proxies.proxyFor(req.URL), nil }
