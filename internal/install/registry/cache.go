@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"hash/crc32"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,6 +27,9 @@ type cache struct {
 	dir      string
 	readOnly bool
 	places   sync.Map // directory by registry
+
+	slabs sync.Mutex
+	slab  []byte // what is left of it
 
 	mu      sync.Mutex
 	waiting []*keptDocument
@@ -130,6 +135,11 @@ func (c *Client) keptVersion(all document, version string) *Packument {
 	return kept.packument
 }
 
+const (
+	smallestRead = 64 << 10 // no less of a slab is read into
+	maxFile      = maxTexts + maxTexts/2
+)
+
 // A file begins with these, which change with the form.
 const fileMagic = "dsh-doc1"
 
@@ -199,22 +209,68 @@ func (c *cache) load(d document) *keptDocument {
 	if file == "" {
 		return nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := c.read(file)
 	if err != nil {
 		return nil
 	}
 	return parseKept(d, data)
 }
 
+// slabSize is how much memory for files is taken at once.
+const slabSize = 1 << 20
+
+// read is the content of a file. Many small ones share their memory.
+func (c *cache) read(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() // it was only read
+	c.slabs.Lock()
+	defer c.slabs.Unlock()
+	for {
+		if len(c.slab) < smallestRead {
+			c.slab = make([]byte, slabSize)
+		}
+		n, err := f.Read(c.slab)
+		if err != nil {
+			return "", err
+		}
+		if n < len(c.slab) {
+			data := c.slab[:n:n]
+			c.slab = c.slab[n:]
+			// Nothing changes the bytes from here on.
+			return unsafe.String(unsafe.SliceData(data), n), nil
+		}
+		if n == slabSize {
+			info, err := f.Stat()
+			if err != nil || info.Size() > maxFile {
+				return "", cmp.Or(err, errTexts)
+			}
+			data := make([]byte, info.Size())
+			if _, err := f.ReadAt(data, 0); err != nil {
+				return "", err
+			}
+			return unsafe.String(unsafe.SliceData(data), len(data)), nil
+		}
+		// There may be more of it than the slab had room for.
+		c.slab = nil
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return "", err
+		}
+	}
+}
+
 // parseKept reads a file; nil is one that is not of this document and whole.
-func parseKept(d document, data []byte) *keptDocument {
+func parseKept(d document, data string) *keptDocument {
 	const head = len(fileMagic) + 4
-	if len(data) < head || string(data[:len(fileMagic)]) != fileMagic ||
-		binary.LittleEndian.Uint32(data[len(fileMagic):]) != crc32.Checksum(data[head:], castagnoli) {
+	if len(data) < head || data[:len(fileMagic)] != fileMagic {
 		return nil
 	}
-	// Nothing changes the bytes from here on.
-	rest := unsafe.String(unsafe.SliceData(data), len(data))[head:]
+	rest := data[head:]
+	if number(data, len(fileMagic)) != crc32.Checksum(unsafe.Slice(unsafe.StringData(rest), len(rest)), castagnoli) {
+		return nil
+	}
 	if len(rest) < 16 {
 		return nil
 	}
@@ -247,20 +303,15 @@ func parseKept(d document, data []byte) *keptDocument {
 	return k
 }
 
-// format is the content of the file.
-func (k *keptDocument) format() []byte {
-	texts := []string{k.registry, k.name, k.version, k.etag, k.lastModified}
-	size := len(fileMagic) + 4 + 12 + len(k.data)
-	for _, text := range texts {
-		size += 4 + len(text)
-	}
+// append adds the content of the file to out, which is empty.
+func (k *keptDocument) append(out []byte) []byte {
 	const head = len(fileMagic) + 4
 	le := binary.LittleEndian
-	out := make([]byte, head, size)
-	copy(out, fileMagic)
+	out = append(out, fileMagic...)
+	out = le.AppendUint32(out, 0)
 	out = le.AppendUint64(out, uint64(k.fetched.UnixMilli()))
 	out = le.AppendUint32(out, uint32(k.fresh/time.Second))
-	for _, text := range texts {
+	for _, text := range []string{k.registry, k.name, k.version, k.etag, k.lastModified} {
 		out = le.AppendUint32(out, uint32(len(text)))
 		out = append(out, text...)
 	}
@@ -304,6 +355,7 @@ func (c *cache) close() {
 // write writes what waits until the cache is closed.
 func (c *cache) write() {
 	stages := map[string]*stage{}
+	var content []byte
 	for {
 		c.mu.Lock()
 		for len(c.waiting) == 0 && !c.closed {
@@ -320,7 +372,8 @@ func (c *cache) write() {
 			if stages[place] == nil {
 				stages[place] = newStage(place)
 			}
-			stages[place].write(c.file(k.document), k.format())
+			content = k.append(content[:0])
+			stages[place].write(c.file(k.document), content)
 		}
 	}
 	for _, s := range stages {

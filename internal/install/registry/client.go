@@ -50,7 +50,7 @@ type Client struct {
 	maxDocument int64
 	maxTarball  int64
 	slots       chan struct{} // one for each document on its way
-	large       chan struct{} // for the one that takes much memory
+	seats       *seats
 	documents   flight[document, *Packument]
 	cache       *cache
 	mode        CacheMode
@@ -78,7 +78,7 @@ func New(config Config, opts Options) (*Client, error) {
 		c.maxTarball = defaultMaxTarball
 	}
 	c.slots = make(chan struct{}, maxDocuments)
-	c.large = make(chan struct{}, 1)
+	c.seats = newSeats()
 	c.documents.keep = func(err error) bool { return errors.Is(err, errGone) }
 	c.mode = opts.Mode
 	if opts.CacheDir != "" {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,7 +40,6 @@ const (
 
 	maxVersions = 100_000 // of one package; the largest has a fifth of it
 	maxTexts    = 64 << 20
-	largeTexts  = 2 << 20 // more than this only one document at a time makes
 )
 
 // Flags of a document.
@@ -63,6 +63,7 @@ const (
 	fieldSize
 	fieldScript
 	fieldName
+	fieldSHA512 // integrity, where it is one such hash: its bytes
 	fieldCount
 )
 
@@ -104,7 +105,7 @@ func recordOf(s string) record {
 
 // builder makes the compact form while a document is read.
 type builder struct {
-	src      source
+	src      *source
 	name     string
 	registry string
 	tarball  string // what the address of every archive begins with, by custom
@@ -124,7 +125,7 @@ type builder struct {
 	key    string
 	at     int64
 	fields [fieldCount]string
-	bits   uint32
+	sum    [sha512Size + 2]byte
 
 	order   []ordered
 	present []manifest.Member
@@ -149,7 +150,7 @@ type ordered struct {
 }
 
 var builders = sync.Pool{New: func() any {
-	return &builder{src: source{buf: make([]byte, smallWindow)}, seen: make([]seenText, 256)}
+	return &builder{seen: make([]seenText, 256)}
 }}
 
 var seed = maphash.MakeSeed()
@@ -160,9 +161,8 @@ var (
 	errTexts    = errors.New("its manifests are longer than 67108864 bytes")
 )
 
-func newBuilder(name, registry string, src source) *builder {
+func newBuilder(name, registry string, src *source) *builder {
 	b := builders.Get().(*builder)
-	src.buf = b.src.buf
 	b.src, b.name, b.registry = src, name, registry
 	b.tarball = registry + name + "/-/" + name[strings.LastIndexByte(name, '/')+1:] + "-"
 	return b
@@ -170,14 +170,13 @@ func newBuilder(name, registry string, src source) *builder {
 
 // release gives the builder's memory to the next one.
 func (b *builder) release() {
-	if len(b.src.buf) > largeWindow || cap(b.texts) > largeTexts {
+	if cap(b.texts) > 2*seatTexts || cap(b.records) > 2*seatRecords {
 		return // for the garbage collector
 	}
 	clear(b.seen)
 	clear(b.order)
 	clear(b.fields[:])
 	*b = builder{
-		src:     source{buf: b.src.buf},
 		tags:    b.tags[:0],
 		records: b.records[:0],
 		texts:   b.texts[:0],
@@ -381,7 +380,7 @@ func (b *builder) keepTime() error {
 	from := len(b.timeText)
 	b.timeText = append(b.timeText, b.key...)
 	b.times = append(b.times, timed{from, len(b.timeText), b.at})
-	return nil
+	return b.room()
 }
 
 // parseTime reads a time, at once if it is as JavaScript writes it.
@@ -417,7 +416,6 @@ func (b *builder) readVersion(c *jsonscan.Scanner) {
 // has none.
 func (b *builder) readManifest(c *jsonscan.Scanner) {
 	clear(b.fields[:])
-	b.bits = 0
 	if c.Peek() != '{' {
 		c.Skip()
 		return
@@ -485,6 +483,9 @@ func (b *builder) keepVersion() error {
 	if f[fieldIntegrity] != "" {
 		f[fieldShasum] = "" // the weaker one is of no use then
 	}
+	if sum, ok := sha512Of(f[fieldIntegrity], &b.sum); ok {
+		f[fieldIntegrity], f[fieldSHA512] = "", sum
+	}
 	if b.usualTarball(f[fieldTarball]) {
 		f[fieldTarball] = ""
 	}
@@ -501,7 +502,7 @@ func (b *builder) keepVersion() error {
 	n := 0
 	for _, field := range b.present {
 		var at uint32
-		if field == fieldIntegrity || field == fieldShasum || field == fieldTarball {
+		if field == fieldIntegrity || field == fieldShasum || field == fieldTarball || field == fieldSHA512 {
 			at = b.text(f[field])
 		} else {
 			at = b.intern(f[field])
@@ -515,17 +516,15 @@ func (b *builder) keepVersion() error {
 	return b.room()
 }
 
-// room makes sure that the texts do not become too long.
+// room makes sure that what is kept does not take too much memory.
 func (b *builder) room() error {
-	if len(b.texts) > largeTexts && b.src.enlarge != nil {
-		enlarge := b.src.enlarge
-		b.src.enlarge = nil
-		if err := enlarge(); err != nil {
-			return err
-		}
-	}
-	if len(b.texts) > maxTexts {
+	switch {
+	case len(b.texts) > maxTexts:
 		return errTexts
+	case len(b.texts) > seatTexts || len(b.records) > seatRecords || len(b.times) > 2*seatRecords:
+		return b.src.seat.take(true)
+	case len(b.texts) > freeTexts:
+		return b.src.seat.take(false)
 	}
 	return nil
 }
@@ -551,6 +550,26 @@ func (b *builder) scripts(raw, announced string) (flags uint32) {
 		flags = flagScript << slices.Index(manifest.InstallScripts[:], "install")
 	}
 	return flags
+}
+
+const (
+	sha512Begin = `"sha512-`
+	sha512Size  = 64
+	sha512Text  = (sha512Size + 2) / 3 * 4
+)
+
+// sha512Of is the bytes of an integrity, in JSON, that is one SHA-512, and
+// written as such are.
+func sha512Of(raw string, buf *[sha512Size + 2]byte) (string, bool) {
+	if len(raw) != len(sha512Begin)+sha512Text+1 || raw[:len(sha512Begin)] != sha512Begin {
+		return "", false
+	}
+	text := raw[len(sha512Begin) : len(raw)-1]
+	n, err := base64.StdEncoding.Strict().Decode(buf[:], unsafe.Slice(unsafe.StringData(text), len(text)))
+	if err != nil || n != sha512Size {
+		return "", false
+	}
+	return unsafe.String(&buf[0], n), true
 }
 
 // usualTarball reports whether an address, in JSON, is the one by custom.

@@ -326,6 +326,7 @@ var unzippers sync.Pool // of *gzip.Reader
 // compact reads an answer into the compact form.
 func (c *Client) compact(ctx context.Context, d document, resp *http.Response) (string, error) {
 	var body io.Reader = bodyReader{resp.Body}
+	size := resp.ContentLength
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		unzip, _ := unzippers.Get().(*gzip.Reader)
 		if unzip == nil {
@@ -336,37 +337,12 @@ func (c *Client) compact(ctx context.Context, d document, resp *http.Response) (
 			return "", broken(err)
 		}
 		body = zipReader{unzip}
-	} else if resp.ContentLength > c.maxDocument {
+		size = -1
+	} else if size > c.maxDocument {
 		return "", errTooLong
 	}
-	src := source{r: body, left: c.maxDocument}
-	held := false
-	src.enlarge = func() error {
-		select {
-		case c.large <- struct{}{}:
-			held = true
-			return nil
-		case <-ctx.Done():
-			return &readError{ctx.Err()}
-		}
-	}
-	defer func() {
-		if held {
-			<-c.large
-		}
-	}()
-	b := newBuilder(d.name, d.registry, src)
-	defer b.release()
-	var err error
-	if d.version != "" {
-		err = b.single(d.version)
-	} else {
-		err = b.packument()
-	}
-	if err != nil {
-		return "", err
-	}
-	return b.finish()
+	src := source{r: body, left: c.maxDocument, buf: takeWindow(size), seat: seat{of: c.seats, ctx: ctx}}
+	return compacted(d, &src)
 }
 
 // zipReader tells a packed answer that was cut or damaged from one that is no

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,16 +41,30 @@ type Packument struct {
 // ParsePackument reads a registry's document about the package of that name.
 // What does not matter here may be malformed.
 func ParsePackument(name, registry, text string) (*Packument, error) {
-	b := newBuilder(name, registry, source{r: strings.NewReader(text), left: defaultMaxDocument})
-	defer b.release()
-	if err := b.packument(); err != nil {
-		return nil, err
-	}
-	data, err := b.finish()
+	src := source{r: strings.NewReader(text), left: defaultMaxDocument, buf: takeWindow(int64(len(text)))}
+	data, err := compacted(document{name: name, registry: registry}, &src)
 	if err != nil {
 		return nil, err
 	}
 	return openPackument(name, registry, data)
+}
+
+// compacted reads a document into the compact form.
+func compacted(d document, src *source) (string, error) {
+	defer src.release()
+	src.fill()
+	b := newBuilder(d.name, d.registry, src)
+	defer b.release()
+	var err error
+	if d.version != "" {
+		err = b.single(d.version)
+	} else {
+		err = b.packument()
+	}
+	if err != nil {
+		return "", err
+	}
+	return b.finish()
 }
 
 var errCompact = errors.New("it is not in the compact form")
@@ -227,6 +242,9 @@ func (p *Packument) read(r *record) (*Manifest, error) {
 	m := &Manifest{Manifest: *read, Published: r.time()}
 	m.Version = p.text(r.text)
 	m.Dist = Dist{Integrity: text(fieldIntegrity), Shasum: text(fieldShasum), Tarball: text(fieldTarball)}
+	if sum := own[fieldSHA512-fieldDeprecated]; sum != "" {
+		m.Dist.Integrity = "sha512-" + base64.StdEncoding.EncodeToString([]byte(sum))
+	}
 	m.Dist.Tarball = tarballAddress(p.Registry, p.Name, m.Version, m.Dist.Tarball)
 	if size, err := strconv.ParseInt(own[fieldSize-fieldDeprecated], 10, 64); err == nil && size > 0 {
 		m.UnpackedSize = size

@@ -1,18 +1,102 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"io"
+	"sync"
 	"unsafe"
 
 	"dsh/internal/install/manifest/jsonscan"
 )
 
 const (
-	smallWindow = 64 << 10  // bytes of a document that are looked at together
-	largeWindow = 512 << 10 // more than this only one document at a time has
-	maxWindow   = 8 << 20   // what is longer is no manifest
+	maxWindow = 8 << 20 // bytes of a document that are looked at together; what is longer is no manifest
+
+	// Beyond these a document needs a seat.
+	freeWindow = 512 << 10
+	freeTexts  = 256 << 10
+	// Beyond these it needs the last seat.
+	seatWindow  = 1 << 20
+	seatTexts   = 2 << 20
+	seatRecords = 20_000
 )
+
+// seats bound the memory that documents take while they are read. One of usual
+// size needs none, of large ones several may be read at once, and only one of
+// those that no registry should have.
+type seats struct{ large, last chan struct{} }
+
+func newSeats() *seats { return &seats{make(chan struct{}, 16), make(chan struct{}, 1)} }
+
+// seat is what one document holds. The zero seat needs none.
+type seat struct {
+	of          *seats
+	ctx         context.Context
+	large, last bool
+}
+
+// take waits for a seat. Who has the last one waits for nobody, and who has
+// another one only for that, so that all come to an end.
+func (s *seat) take(last bool) error {
+	wait := func(of chan struct{}, has *bool) error {
+		if s.of == nil || *has {
+			return nil
+		}
+		select {
+		case of <- struct{}{}:
+			*has = true
+			return nil
+		case <-s.ctx.Done():
+			return &readError{s.ctx.Err()}
+		}
+	}
+	if s.of == nil {
+		return nil
+	}
+	if err := wait(s.of.large, &s.large); err != nil || !last {
+		return err
+	}
+	return wait(s.of.last, &s.last)
+}
+
+func (s *seat) release() {
+	if s.large {
+		<-s.of.large
+	}
+	if s.last {
+		<-s.of.last
+	}
+	s.large, s.last = false, false
+}
+
+// windows are the buffers that documents are read into, by size.
+var windows = [...]struct {
+	size int
+	pool sync.Pool
+}{{size: 32 << 10}, {size: 128 << 10}, {size: freeWindow}}
+
+// takeWindow is a window for a document of a size, -1 if that is not known.
+func takeWindow(size int64) []byte {
+	for i := range windows {
+		w := &windows[i]
+		if size < int64(w.size) && (size >= 0 || i > 0) || i == len(windows)-1 {
+			if buf, ok := w.pool.Get().(*[]byte); ok {
+				return *buf
+			}
+			return make([]byte, w.size)
+		}
+	}
+	return nil
+}
+
+func giveWindow(buf []byte) {
+	for i := range windows {
+		if w := &windows[i]; len(buf) == w.size {
+			w.pool.Put(&buf)
+		}
+	}
+}
 
 var (
 	errTooLong = errors.New("too long")
@@ -30,8 +114,21 @@ type source struct {
 	ended   bool
 	failure error
 	scan    jsonscan.Scanner
-	// enlarge is called once, before the first allocation of much memory.
-	enlarge func() error
+	seat    seat
+}
+
+// fill reads on until the window is full or the document ends: most documents
+// are then there whole, and reading them takes no other memory for long.
+func (s *source) fill() {
+	for s.n < len(s.buf) && s.more(s.n-s.i+1) {
+	}
+}
+
+// release gives the window to the next document.
+func (s *source) release() {
+	giveWindow(s.buf)
+	s.seat.release()
+	s.buf = nil
 }
 
 // view is what was read and not passed over. It holds until the next more.
@@ -89,14 +186,14 @@ func (s *source) grow(want int) bool {
 	for size < want {
 		size *= 2
 	}
-	if size > largeWindow && s.enlarge != nil {
-		if s.failure = s.enlarge(); s.failure != nil {
+	if size > freeWindow {
+		if s.failure = s.seat.take(size > seatWindow); s.failure != nil {
 			return false
 		}
-		s.enlarge = nil
 	}
 	buf := make([]byte, size)
 	copy(buf, s.buf[:s.n])
+	giveWindow(s.buf)
 	s.buf = buf
 	return true
 }
