@@ -463,7 +463,7 @@ func Import(ctx context.Context, env Env, a *Archive, opts ImportOptions) (done 
 	}
 	done.Warnings = append(done.Warnings, tx.Warnings()...)
 	if p, err := profile.Read(env.Home, name); err == nil {
-		done.Warnings = append(done.Warnings, addedOnDisk(nil, onDisk(ctx, env, p))...)
+		done.Warnings = append(done.Warnings, addedOnDisk(nil, onDisk(ctx, env, p, false))...)
 	}
 	return done, nil
 }

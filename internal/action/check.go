@@ -88,7 +88,7 @@ func Check(ctx context.Context, env Env, layers Layers, opts CheckOptions) (*Che
 	rules := checkOptions(env, composed, opts.ShowSecrets)
 	findings := layerFindings(composed, rules)
 	findings = append(findings, manifestFindings(composed)...)
-	findings = append(findings, inspected(ctx, env, composed)...)
+	findings = append(findings, inspected(ctx, env, composed, false)...)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -114,9 +114,9 @@ func brokenManifest(err *profile.ManifestError, hint string) check.Finding {
 }
 
 // inspected is what a composed profile lacks on the disk or has too much there.
-func inspected(ctx context.Context, env Env, c *Composed) []check.Finding {
+func inspected(ctx context.Context, env Env, c *Composed, rowsOnly bool) []check.Finding {
 	return inspect.Profile(ctx, inspect.Options{
-		Profile: c.Profile, Stack: c.Stack, Tree: c.Tree, Installation: env.Installation, Rules: c.Rules, BuiltIn: builtIn(env),
+		Profile: c.Profile, Stack: c.Stack, Tree: c.Tree, Installation: env.Installation, Rules: c.Rules, BuiltIn: builtIn(env), RowsOnly: rowsOnly,
 	})
 }
 

@@ -175,7 +175,7 @@ func identityIn(s *stack.Stack, f check.Finding) string {
 
 // unresolved are the rows whose plugins are not there.
 func unresolved(ctx context.Context, env Env, c *Composed) []check.Finding {
-	return slices.DeleteFunc(inspected(ctx, env, c), func(f check.Finding) bool {
+	return slices.DeleteFunc(inspected(ctx, env, c, false), func(f check.Finding) bool {
 		return f.Code != inspect.RowUnresolved && f.Code != inspect.RowNoEntry
 	})
 }

@@ -127,7 +127,7 @@ func switchBundle(ctx context.Context, env Env, opts SwitchOptions, name string)
 		if err != nil {
 			return err
 		}
-		warnings = append(warnings, addedOnDisk(onDisk(ctx, env, &before), onDisk(ctx, env, p))...)
+		warnings = append(warnings, addedOnDisk(onDisk(ctx, env, &before, true), onDisk(ctx, env, p, true))...)
 		e.report.Warnings = append(e.report.Warnings, warnings...)
 		if err := e.noteLayer(&before, p); err != nil {
 			return err

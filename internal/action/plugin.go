@@ -133,14 +133,14 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 	if err != nil {
 		return nil, err
 	}
-	before := onDisk(ctx, env, p)
+	before := onDisk(ctx, env, p, true)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if err := tx.Commit(); err != nil {
 		return nil, err
 	}
-	problems = append(problems, addedOnDisk(before, onDisk(ctx, env, &after))...)
+	problems = append(problems, addedOnDisk(before, onDisk(ctx, env, &after, true))...)
 	return &Report{
 		Profile:  p.Name.String(),
 		Dir:      p.Dir,

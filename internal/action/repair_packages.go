@@ -509,7 +509,7 @@ func (r *repair) lookAtRows(ctx context.Context) error {
 	if err != nil {
 		return nil // the check tells why
 	}
-	for _, f := range inspected(ctx, r.env, c) {
+	for _, f := range inspected(ctx, r.env, c, false) {
 		switch {
 		case f.Code == inspect.HostCopy && !slices.Contains(r.remove, "node_modules/"+filepath.ToSlash(strings.TrimPrefix(f.File, r.path("node_modules")+string(filepath.Separator)))) &&
 			!slices.ContainsFunc(r.damages, func(d Damage) bool { return d.Code == ModulesForeign && !d.Note }):

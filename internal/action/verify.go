@@ -108,14 +108,15 @@ func verify(env Env, before, after *profile.Profile, was, will findPackage, forc
 	return warnings, nil
 }
 
-// onDisk is what rows of a profile name that is not on the disk, and what is on
-// it too much. A profile that cannot be composed has none of either.
-func onDisk(ctx context.Context, env Env, p *profile.Profile) []check.Finding {
+// onDisk is what rows of a profile name that is not on the disk and, unless only
+// rows count, which packages of the harness are on it. A profile that cannot be
+// composed has none of either.
+func onDisk(ctx context.Context, env Env, p *profile.Profile, rowsOnly bool) []check.Finding {
 	c, err := withoutProject(env, p, nil)
 	if err != nil {
 		return nil
 	}
-	return sortByStack(c.Stack, inspected(ctx, env, c))
+	return sortByStack(c.Stack, inspected(ctx, env, c, rowsOnly))
 }
 
 // addedOnDisk is warnings about what after has and before has not.

@@ -33,6 +33,9 @@ type Options struct {
 	// BuiltIn says whether a plugin needs no package because it is compiled
 	// in; nil for an installation whose plugins are packages.
 	BuiltIn func(plugin string) bool
+	// RowsOnly leaves out packages of the harness that stand in the profile,
+	// for which all of node_modules is walked.
+	RowsOnly bool
 }
 
 // Profile finds what is missing from the disk, or too much on it, for a profile
@@ -50,7 +53,9 @@ func Profile(ctx context.Context, opts Options) []check.Finding {
 		i.name(row)
 		i.paths(row)
 	}
-	i.hosts()
+	if !i.RowsOnly {
+		i.hosts()
+	}
 	i.peers()
 	return i.findings
 }

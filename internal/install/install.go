@@ -507,11 +507,12 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		return nil, err
 	}
 	j.closure.save(j, lockText, wishes, result.tree.entries)
-	result.Hosts = res.hosts
-	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock))
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
+	var hosts []string
+	result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
+	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), hosts)
 	for _, file := range []struct {
 		name string
 		now  []byte
@@ -531,9 +532,8 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 
 // resolution is the answer to what a manifest asks for.
 type resolution struct {
-	root  *node // the tree; nil where the present lockfile is the answer
-	lock  *Lock
-	hosts []HostCopy
+	root *node // the tree; nil where the present lockfile is the answer
+	lock *Lock
 }
 
 // checkPlatform finds a required package that does not run on this machine.
