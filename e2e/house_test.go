@@ -46,7 +46,8 @@ var mayImport = map[string][]string{
 	"internal/install/manifest":          {"internal/install/manifest/jsonscan"},
 	"internal/install/manifest/jsonscan": {},
 	"internal/install/registry":          {"internal/fault", "internal/npmrange", "internal/staging", "internal/install/manifest", "internal/install/manifest/jsonscan"},
-	"internal/install/store":             {"internal/fault", "internal/staging", "internal/install/manifest"},
+	"internal/install/store":             {"internal/fault", "internal/staging", "internal/install/manifest", "internal/install/store/inflate"},
+	"internal/install/store/inflate":     {},
 	"internal/stack":                     {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile", "internal/trust"},
 	"internal/action": {
 		"bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",

@@ -6,16 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/semaphore"
 
 	"dsh/internal/install/manifest"
+	"dsh/internal/install/store/inflate"
 	"dsh/internal/staging"
 )
 
@@ -130,8 +131,7 @@ func readArchive(ctx context.Context, archive io.Reader) (p *packed, whole bool,
 // unpacker unpacks one archive at a time, with memory that it keeps.
 type unpacker struct {
 	out     []byte // of the unpacked archive
-	zip     gzip.Reader
-	source  bytes.Reader
+	inflate inflate.Decoder
 	members []member
 	files   []fileInMemory
 	rules   rules
@@ -243,23 +243,58 @@ func (u *unpacker) plan() error {
 }
 
 // gunzip unpacks into the unpacker's own memory. It reports false for what is
-// too large or not one whole gzip member.
+// too large, or not one whole gzip member.
 func (u *unpacker) gunzip(archive []byte) (out []byte, ok bool) {
-	const header, trailer = 10, 8
-	if len(archive) < header+trailer {
+	const trailer = 8 // checksum and size
+	packed, ok := cutGzipHeader(archive)
+	if !ok || len(packed) < trailer {
 		return nil, false
 	}
-	size := int(binary.LittleEndian.Uint32(archive[len(archive)-4:]))
+	end := packed[len(packed)-trailer:]
+	size := int64(binary.LittleEndian.Uint32(end[4:]))
 	if size > maxInMemory {
 		return nil, false
 	}
-	if size >= cap(u.out) {
-		u.out = make([]byte, min(max(2*size, 1<<20), maxInMemory+1))
+	if size > int64(len(u.out)) {
+		u.out = make([]byte, min(max(2*size, 1<<20), maxInMemory))
 	}
-	u.source.Reset(archive)
-	if err := u.zip.Reset(&u.source); err != nil {
+	n, read, err := u.inflate.Inflate(u.out, packed)
+	out = u.out[:n]
+	return out, err == nil && read == len(packed)-trailer && int64(n) == size && crc32.ChecksumIEEE(out) == binary.LittleEndian.Uint32(end)
+}
+
+// cutGzipHeader takes the header off a gzip member (RFC 1952).
+func cutGzipHeader(data []byte) (rest []byte, ok bool) {
+	const (
+		size                                = 10
+		headerSum, extra, fileName, comment = 1 << 1, 1 << 2, 1 << 3, 1 << 4
+	)
+	if len(data) < size || data[0] != 0x1f || data[1] != 0x8b || data[2] != 8 {
 		return nil, false
 	}
-	n, err := io.ReadFull(&u.zip, u.out[:size+1])
-	return u.out[:n], err == io.ErrUnexpectedEOF && n == size || err == io.EOF && size == 0
+	flags := data[3]
+	if flags&headerSum != 0 {
+		return nil, false // nobody writes it
+	}
+	data = data[size:]
+	if flags&extra != 0 {
+		if len(data) < 2 {
+			return nil, false
+		}
+		n := 2 + int(binary.LittleEndian.Uint16(data))
+		if len(data) < n {
+			return nil, false
+		}
+		data = data[n:]
+	}
+	for _, text := range []byte{fileName, comment} {
+		if flags&text != 0 {
+			i := bytes.IndexByte(data, 0)
+			if i < 0 {
+				return nil, false
+			}
+			data = data[i+1:]
+		}
+	}
+	return data, true
 }

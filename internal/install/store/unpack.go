@@ -27,8 +27,8 @@ import (
 // Limits bound what one archive or folder may hold. They are far above any real
 // package and far below what would hurt a machine.
 const (
-	maxArchive  = 1 << 30 // bytes as downloaded
-	maxUnpacked = 2 << 30 // bytes on disk
+	maxArchive  = 1 << 30  // bytes as downloaded
+	maxUnpacked = 2 << 30  // bytes on disk
 	maxRest     = 16 << 20 // bytes that may follow the files
 	maxFiles    = 200_000
 	maxPath     = 1024
