@@ -75,6 +75,9 @@ func dispatch(ctx context.Context, r *runner) int {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
+	if _, boots := command.(launch.Boot); !boots {
+		collectLate(r.getenv)
+	}
 	switch c := command.(type) {
 	case launch.Help:
 		fmt.Fprint(u.Out, launch.HelpText(syntaxOf(r.commands())))
@@ -90,6 +93,19 @@ func dispatch(ctx context.Context, r *runner) int {
 		return r.own(ctx, c)
 	}
 	return 0
+}
+
+// memoryGoal is below what a short command may use at most, see collectLate.
+const memoryGoal = 160 << 20
+
+// collectLate leaves garbage where it is until there is much of it: a command
+// that ends after a moment has better uses for its time. Who sets the variables
+// of the Go runtime knows better.
+func collectLate(getenv func(string) string) {
+	if getenv("GOGC") == "" && getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(memoryGoal)
+	}
 }
 
 // runner is what the commands of one run share.

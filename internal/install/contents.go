@@ -165,7 +165,7 @@ func (j *Job) gather(ctx context.Context, c *contents, t *tree, lay func(*piece,
 		}
 	}
 	// The largest first, so that no core is left alone with it at the end.
-	slices.SortStableFunc(ready, func(a, b *piece) int { return len(b.content.entry.Files()) - len(a.content.entry.Files()) })
+	slices.SortStableFunc(ready, func(a, b *piece) int { return b.content.entry.Len() - a.content.entry.Len() })
 
 	cores := runtime.GOMAXPROCS(0)
 	slots := make(chan struct{}, cores)

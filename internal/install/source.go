@@ -225,7 +225,7 @@ func (s *sources) fromAddress(ctx context.Context, address string, want store.In
 		return store.Entry{}, err
 	}
 	defer f.Close()
-	entry, err := s.job.Store.AddTarball(ctx, s.job.counted(f), want)
+	entry, err := s.job.Store.AddTarball(ctx, &counter{f, 0, s.job.Events.Received}, want)
 	return entry, within(registry.ShownAddress(address), err)
 }
 
@@ -237,24 +237,24 @@ func within(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// counted reports the bytes that are read from r.
-func (j *Job) counted(r io.Reader) io.Reader {
-	if j.Events.Received == nil {
-		return r
-	}
-	return countingReader{r, j.Events.Received}
-}
-
-type countingReader struct {
+// counter reports the bytes that are read.
+type counter struct {
 	io.Reader
-	received func(int64)
+	left     int               // bytes to come, as far as that is known
+	received func(bytes int64) // may be nil
 }
 
-func (c countingReader) Read(p []byte) (int, error) {
+func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
-	c.received(int64(n))
+	c.left -= n
+	if c.received != nil {
+		c.received(int64(n))
+	}
 	return n, err
 }
+
+// Len is how many bytes are to come, 0 where that is not known.
+func (c *counter) Len() int { return max(0, c.left) }
 
 // usable reports whether an entry of the store is good for what the job does
 // with it.
@@ -305,12 +305,12 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 	if s.job.Offline {
 		return store.Entry{}, fault.Errorf(fault.Network, "it is not in the store, and --offline fetches nothing")
 	}
-	body, _, err := s.job.Registry.OpenTarball(ctx, registryDist(s.job.Registry, pkg))
+	body, size, err := s.job.Registry.OpenTarball(ctx, registryDist(s.job.Registry, pkg))
 	if err != nil {
 		return store.Entry{}, err
 	}
 	defer body.Close()
-	return s.job.Store.AddTarball(ctx, s.job.counted(body), pkg.Integrity)
+	return s.job.Store.AddTarball(ctx, &counter{body, int(size), s.job.Events.Received}, pkg.Integrity)
 }
 
 func shownPlace(spec Spec) string {

@@ -258,6 +258,9 @@ func (e Entry) path(name string) string {
 // errNoEntry is the use of a zero Entry.
 var errNoEntry = errors.New("the package is not in the store")
 
+// Len is how many files the entry has.
+func (e Entry) Len() int { return e.list.count }
+
 // Files lists the entry's files, sorted by path. Of an entry that came from a
 // closure their hashes are not known.
 func (e Entry) Files() []File {
