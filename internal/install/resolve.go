@@ -167,6 +167,11 @@ func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
 		r.takenWas = spotsOf(r.taken.lock)
 	}
 	r.changed = r.settings.Overrides.differFrom(r.locked)
+	if r.locked != nil {
+		for _, name := range r.locked.Omitted {
+			r.changed[name] = true // it may well be there
+		}
+	}
 	ahead, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
