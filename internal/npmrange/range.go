@@ -99,6 +99,33 @@ func (r Range) NamesPrerelease() bool {
 	return false
 }
 
+// Limit is three numbers above which Satisfies admits nothing, and whether there
+// is such a limit: ^1.2.3 has 2.0.0.
+func (r Range) Limit() (major, minor, patch uint64, ok bool) {
+	if r.any {
+		return 0, 0, 0, false
+	}
+	var limit, lowest core
+	bounded := false
+	for i := range r.comparators {
+		m := &r.comparators[i]
+		if upper := m.op == opEqual || m.op == opLess || m.op == opLessEqual; upper && !m.any && (!bounded || m.core.compare(lowest) < 0) {
+			lowest, bounded = m.core, true
+		}
+		if !m.last {
+			continue
+		}
+		if !bounded {
+			return 0, 0, 0, false
+		}
+		if limit.compare(lowest) < 0 {
+			limit = lowest
+		}
+		bounded = false
+	}
+	return limit.major, limit.minor, limit.patch, true
+}
+
 // SatisfiesPrerelease reports whether r admits v where prereleases count as
 // any other version: npm's includePrerelease, which also lowers the bounds that
 // were not written in full, so that 2.x admits 2.0.0-beta.

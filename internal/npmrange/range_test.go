@@ -3,6 +3,7 @@ package npmrange
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -159,6 +160,38 @@ func TestParseRangeErrors(t *testing.T) {
 	}
 }
 
+func TestLimit(t *testing.T) {
+	for s, want := range map[string]string{
+		"^1.2.3": "2.0.0", "~1.2": "1.3.0", "1.2.3": "1.2.3", "<=1.2.3 || ^0.3": "1.2.3", ">=1 <3": "3.0.0", "<2.0.0-rc.1": "2.0.0",
+		"1.0.0 - 2.1": "2.2.0", "^1 <1.5.0": "1.5.0", "*": "", ">=1": "", "^1 || >=3": "", "": "", "^1 || *": "", ">*": "0.0.0",
+	} {
+		r, err := ParseRangeLoose(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if major, minor, patch, ok := r.Limit(); ok {
+			got = fmt.Sprintf("%d.%d.%d", major, minor, patch)
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+	// None of the recorded answers is above the limit.
+	for _, f := range fixtures(t) {
+		r, err := ParseRange(f.Range)
+		if err != nil {
+			continue
+		}
+		major, minor, patch, ok := r.Limit()
+		for i, v := range versions(t, f.Versions...) {
+			if f.Satisfies[i] && (ok && v.numbers.compare(core{major, minor, patch}) > 0 || v.Prerelease() && !r.NamesPrerelease()) {
+				t.Errorf("%q admits %v, which Limit or NamesPrerelease exclude", f.Range, v)
+			}
+		}
+	}
+}
+
 func TestZeroRange(t *testing.T) {
 	var r Range
 	if v := versions(t, "1.0.0")[0]; r.Satisfies(v) || r.SatisfiesPrerelease(v) {
@@ -195,6 +228,12 @@ func FuzzParseRange(f *testing.F) {
 		}
 		if strict.Satisfies(v) != relaxed.Satisfies(v) {
 			t.Errorf("%q with %v: strict and loose differ", text, v)
+		}
+		if major, minor, patch, ok := strict.Limit(); ok && strict.Satisfies(v) && v.numbers.compare(core{major, minor, patch}) > 0 {
+			t.Errorf("%q admits %v, which is above its limit %d.%d.%d", text, v, major, minor, patch)
+		}
+		if v.Prerelease() && strict.Satisfies(v) && !strict.NamesPrerelease() {
+			t.Errorf("%q admits %v and names no prerelease", text, v)
 		}
 		if strict.Satisfies(v) && !v.Prerelease() && !strict.SatisfiesPrerelease(v) {
 			t.Errorf("%q with %v: admitted, but not where prereleases count", text, v)

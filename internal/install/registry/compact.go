@@ -757,7 +757,7 @@ func (b *builder) sort() (odd int) {
 		if v.Prerelease() {
 			r.flags |= flagPrerelease
 		}
-		r.numbers = [3]uint32{uint32(major), uint32(minor), uint32(patch)}
+		r.numbers = capped(major, minor, patch)
 		rising = rising && (len(b.order) == 0 || b.order[len(b.order)-1].version.Less(v))
 		b.order = append(b.order, ordered{v, i})
 	}
@@ -772,6 +772,13 @@ func (b *builder) sort() (odd int) {
 	rest = b.unique(rest)
 	b.order = append(b.order, rest...)
 	return len(rest)
+}
+
+// capped is numbers as records have them.
+func capped(major, minor, patch uint64) [3]uint32 {
+	return [3]uint32{
+		uint32(min(major, math.MaxUint32)), uint32(min(minor, math.MaxUint32)), uint32(min(patch, math.MaxUint32)),
+	}
 }
 
 // unique drops the records for which a later one has the same text, among

@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"math"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -133,14 +136,13 @@ func (k *picker) byRange(r npmrange.Range, any bool) (*Manifest, error) {
 }
 
 func (k *picker) best(r npmrange.Range) (*Manifest, error) {
-	best, bestGrade, seen := -1, -1, false
+	best, bestGrade := -1, -1
 	prereleases := r.NamesPrerelease()
-	for i := range k.p.count - k.p.odd {
+	for i := k.p.from(r); i < k.p.count-k.p.odd; i++ {
 		c := k.p.record(i)
 		if !k.allowed(&c) {
 			continue
 		}
-		seen = true
 		if c.flags&flagPrerelease != 0 && !prereleases || !r.Satisfies(k.p.version(&c)) {
 			continue
 		}
@@ -151,13 +153,28 @@ func (k *picker) best(r npmrange.Range) (*Manifest, error) {
 			}
 		}
 	}
-	switch {
-	case !seen:
-		return nil, k.p.noMatch("ENOVERSIONS", k.wanted, k.opts.Before)
-	case best < 0:
-		return nil, k.none()
+	if best >= 0 {
+		return k.p.manifest(best)
 	}
-	return k.p.manifest(best)
+	for i := range k.p.count - k.p.odd {
+		if c := k.p.record(i); k.allowed(&c) {
+			return nil, k.none()
+		}
+	}
+	return nil, k.p.noMatch("ENOVERSIONS", k.wanted, k.opts.Before)
+}
+
+// from is the first record that is not above all that a range admits.
+func (p *Packument) from(r npmrange.Range) int {
+	major, minor, patch, ok := r.Limit()
+	limit := capped(major, minor, patch)
+	if !ok || slices.Contains(limit[:], math.MaxUint32) {
+		return 0
+	}
+	return sort.Search(p.count-p.odd, func(i int) bool {
+		c := p.record(i)
+		return slices.Compare(c.numbers[:], limit[:]) <= 0
+	})
 }
 
 const faultless = 3
