@@ -21,6 +21,7 @@ import (
 type Dir struct {
 	path   string
 	handle dirHandle
+	last   atomic.Pointer[pair] // in which files were linked from here
 }
 
 // OpenDir opens the directory at path.
@@ -29,7 +30,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &Dir{path, h}, nil
+	return &Dir{path: path, handle: h}, nil
 }
 
 // Close closes the directory.
@@ -118,18 +119,26 @@ func (d *Dir) LinkTo(rel string, dst *Dir, dstRel string, perm fs.FileMode) erro
 	return d.CopyTo(rel, dst, dstRel, perm)
 }
 
-// ways is what was learned of a pair of filesystems.
-type ways struct{ noClone, noLink atomic.Bool }
+// pair is what was learned of two filesystems, of which the second is dst.
+type pair struct {
+	dst             filesystem
+	noClone, noLink atomic.Bool
+}
 
-var learned sync.Map // [2]filesystem -> *ways
+var learned sync.Map // by the filesystems -> *pair
 
-func between(src, dst *Dir) *ways {
-	pair := [2]filesystem{src.handle.filesystem, dst.handle.filesystem}
-	known, ok := learned.Load(pair)
-	if !ok {
-		known, _ = learned.LoadOrStore(pair, new(ways))
+func between(src, dst *Dir) *pair {
+	if p := src.last.Load(); p != nil && p.dst == dst.handle.filesystem {
+		return p
 	}
-	return known.(*ways)
+	key := [2]filesystem{src.handle.filesystem, dst.handle.filesystem}
+	known, ok := learned.Load(key)
+	if !ok {
+		known, _ = learned.LoadOrStore(key, &pair{dst: key[1]})
+	}
+	p := known.(*pair)
+	src.last.Store(p)
+	return p
 }
 
 // clone is errors.ErrUnsupported where the filesystem does not know the call,

@@ -42,25 +42,6 @@ func (d disk) tempDir(parent string) (dir string, remove func() error, err error
 	return filepath.Join(root, "new"), remove, nil
 }
 
-// Link gives the file src a second name dst, which must be free, or copies it
-// where there are no hard links: to another filesystem, on one without them, or
-// when src has as many as it can. A copy keeps the permissions. Nothing is
-// synced.
-func Link(src, dst string) error {
-	return disk{OS}.linkUnsynced(src, dst)
-}
-
-func (d disk) linkUnsynced(src, dst string) error {
-	err := d.Link(src, dst)
-	if err != nil && cannotLink(err) {
-		err = d.copyFile(src, dst, false)
-	}
-	if err != nil {
-		return fmt.Errorf("linking %s: %w", dst, err)
-	}
-	return nil
-}
-
 // SetAside renames a directory that is to be removed, so that nobody finds half of
 // it. One that comes from the image of a container cannot be renamed, and is
 // removed where it is; first goes the file called first, without which nobody

@@ -12,69 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLink(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir+"/src", "content", 0o755)
-	must(t, Link(dir+"/src", dir+"/linked"))
-	a, err := os.Stat(dir + "/src")
-	must(t, err)
-	b, err := os.Stat(dir + "/linked")
-	must(t, err)
-	if !os.SameFile(a, b) {
-		t.Error("it is a copy where a link would do")
-	}
-	if err := Link(dir+"/src", dir+"/linked"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("over a file: %v", err)
-	}
-	if err := Link(dir+"/none", dir+"/x"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of nothing: %v", err)
-	}
-}
-
-func TestLinkCopies(t *testing.T) {
-	for name, refusal := range map[string]error{
-		"other filesystem": syscall.EXDEV, "none allowed": syscall.EPERM, "too many": syscall.EMLINK, "none here": syscall.ENOTSUP,
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			put(t, dir+"/src", "content", 0o755)
-			refuse := func(op, path string) error {
-				if op == "Link" {
-					return &os.LinkError{Op: "link", Err: refusal}
-				}
-				return nil
-			}
-			must(t, disk{hooked{OS, refuse}}.linkUnsynced(dir+"/src", dir+"/dst"))
-			put(t, dir+"/src", "changed", 0o755) // a copy does not follow
-			want := map[string]string{"src": "-rwxr-xr-x changed", "dst": "-rwxr-xr-x content"}
-			if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
-				t.Error(diff)
-			}
-			if err := (disk{hooked{OS, refuse}}).linkUnsynced(dir+"/src", dir+"/dst"); !errors.Is(err, fs.ErrExist) {
-				t.Errorf("over a file: %v", err)
-			}
-		})
-	}
-	// A failure is not a refusal, and leaves nothing.
-	dir := t.TempDir()
-	put(t, dir+"/src", "content", 0o644)
-	full := disk{hooked{OS, func(op, path string) error {
-		switch op {
-		case "Link":
-			return syscall.EXDEV
-		case "Close":
-			return syscall.ENOSPC
-		}
-		return nil
-	}}}
-	if err := full.linkUnsynced(dir+"/src", dir+"/dst"); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("a full disk: %v", err)
-	}
-	if diff := cmp.Diff(map[string]string{"src": "-rw-r--r-- content"}, tree(t, dir)); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestTempDir(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "store", "v1")
 	dir, remove, err := TempDir(parent)
