@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 )
 
 // TempDir makes an empty directory below parent, which is made too, for content
@@ -24,15 +23,8 @@ func (d disk) tempDir(parent string) (dir string, remove func() error, err error
 	if err := d.mkdirAll(parent); err != nil {
 		return "", nil, err
 	}
-	entries, err := d.ReadDir(parent)
-	if err != nil {
+	if err := d.sweepTemp(parent); err != nil {
 		return fail(err)
-	}
-	for _, e := range entries {
-		if rest, ok := strings.CutPrefix(e.Name(), tempMark); ok && isRandom(rest) && e.IsDir() {
-			// One that cannot be removed does no harm.
-			_ = d.sweepStage(filepath.Join(parent, e.Name()))
-		}
 	}
 	root, release, err := d.newLocked(func() string { return filepath.Join(parent, tempMark+random()) }, 0o755, "new")
 	if err != nil {
@@ -40,6 +32,26 @@ func (d disk) tempDir(parent string) (dir string, remove func() error, err error
 	}
 	remove = func() error { return errors.Join(release(), d.removeStage(root)) }
 	return filepath.Join(root, "new"), remove, nil
+}
+
+// SweepTemp takes away what dead processes left of [TempDir] in parent. What a
+// living one has stays.
+func SweepTemp(parent string) error {
+	return disk{OS}.sweepTemp(parent)
+}
+
+func (d disk) sweepTemp(parent string) error {
+	entries, err := d.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if isTemp(e.Name()) && e.IsDir() {
+			// One that cannot be removed does no harm.
+			_ = d.sweepStage(filepath.Join(parent, e.Name()))
+		}
+	}
+	return nil
 }
 
 // SetAside renames a directory that is to be removed, so that nobody finds half of

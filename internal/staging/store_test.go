@@ -35,6 +35,27 @@ func TestTempDir(t *testing.T) {
 	}
 }
 
+func TestSweepTemp(t *testing.T) {
+	parent := t.TempDir()
+	dir, remove, err := TempDir(parent)
+	must(t, err)
+	put(t, dir+"/half", "x", 0o644)
+	put(t, parent+"/file", "x", 0o644)
+	put(t, parent+"/.dsh-tmp-aaaaaaaaaaaa/lock", "", 0o644) // a dead process's
+	put(t, parent+"/.dsh-tmp-aaaaaaaaaaaa/new/f", "", 0o644)
+	must(t, SweepTemp(parent))
+	if got := tree(t, dir)["half"]; got == "" {
+		t.Error("a directory in use was swept")
+	}
+	must(t, remove())
+	if diff := cmp.Diff(map[string]string{"file": "-rw-r--r-- x"}, tree(t, parent)); diff != "" {
+		t.Error(diff)
+	}
+	if err := SweepTemp(parent + "/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in no directory: %v", err)
+	}
+}
+
 // A sweep comes while the directory is there and its lock is not held yet: the
 // directory is taken away, and another is made.
 func TestTempDirSweptWhileMade(t *testing.T) {

@@ -140,7 +140,7 @@ func (e Entry) Check() error {
 const checkedName = "checked"
 
 // Sound reports whether the entry may be used. In the boot in which it was made
-// it may, without a look. Since nothing of an entry is synced when it is made,
+// it may, without a look at its files. Since nothing of an entry is synced when it is made,
 // its content is read once after the next start of the machine. After each
 // further one the sizes and times of its files are looked at: a file that was
 // written after the index was, is read.
@@ -149,7 +149,12 @@ func (e Entry) Sound() bool {
 		return false
 	}
 	if e.boot != "" && e.boot == e.now {
-		return true
+		if !e.listed {
+			return true
+		}
+		// The entry may have gone since it was listed.
+		_, err := os.Lstat(filepath.Join(e.dir, indexName))
+		return err == nil
 	}
 	if e.listed {
 		whole, err := e.withHashes()

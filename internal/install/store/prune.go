@@ -89,7 +89,7 @@ func (s *Store) stored(id Integrity) (Stored, error) {
 // choose ends it, and nothing is taken out.
 //
 // The entries disappear with one rename each. Where a process dies, the next one
-// that opens the store removes what is left of them.
+// that prunes, or adds something, removes what is left of them.
 func (s *Store) Prune(ctx context.Context, command string, waiting func(staging.Holder), choose func([]Stored) ([]Stored, error)) (err error) {
 	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
 		_, err := choose(nil)
@@ -108,8 +108,15 @@ func (s *Store) Prune(ctx context.Context, command string, waiting func(staging.
 		return err
 	}
 	chosen, err := choose(list)
-	if err != nil || len(chosen) == 0 {
+	if err != nil {
 		return err
+	}
+	// Nobody else has the store open: what is temporary is of the dead.
+	if err := staging.SweepTemp(s.dir); err != nil {
+		return fmt.Errorf("prune the package store: %w", err)
+	}
+	if len(chosen) == 0 {
+		return nil
 	}
 	aside, remove, err := staging.TempDir(s.dir)
 	if err != nil {
