@@ -68,6 +68,7 @@ func TestScripts(t *testing.T) {
 			"edit":      edit,
 			"exits":     exits,
 			"refused":   refused,
+			"untouched": untouched,
 			"hashes":    hashes,
 		},
 	})

@@ -43,6 +43,8 @@ func (r *runner) pluginCommand() *cli.Command {
 			r.verb("update", []string{"up", "upgrade"}, "resolve packages anew: the named ones, or all", "[<name>...]", r.pluginUpdate,
 				changeFlags(), networkFlags(), []cli.Flag{forceFlag(),
 					&cli.BoolFlag{DisableDefaultText: true, Name: "latest", Aliases: []string{"L"}, Usage: "take the newest release and change package.json"}}),
+			r.verb("dedupe", []string{"ddp"}, "use fewer versions where one is enough", " ", r.pluginDedupe,
+				changeFlags(), networkFlags(), []cli.Flag{forceFlag()}),
 			r.verb("outdated", nil, "show which packages have newer versions, and why those are not taken", "[<name>...]", r.pluginOutdated,
 				networkFlags(), []cli.Flag{&cli.BoolFlag{DisableDefaultText: true, Name: "exit-code", Usage: "exit with 1 if there are newer versions"}}),
 			r.verb("why", nil, "show who asks for a package", "<package>[@<version>]", r.pluginWhy, localFlags()),
@@ -226,7 +228,7 @@ func (r *runner) pluginRemove(p *pluginRun) error {
 	}
 	report, err := action.Remove(p.ctx, p.env, p.opts, names, p.cli.Bool("strict"))
 	said := p.report(report, err)
-	if err == nil && len(report.Changes) > 0 {
+	if err == nil && len(report.Changes) > 0 && report.Plan == nil {
 		p.ui.Say("to undo this: %s", rollbackCommand(p.opts.Name.String()))
 	}
 	return said
@@ -303,6 +305,9 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 		return ended(p.ctx, err)
 	}
 	p.said(report)
+	if report.Plan != nil {
+		return p.ui.Result(report, func(w io.Writer) { printPlanned(w, report) })
+	}
 	if err := p.ui.Result(report, func(w io.Writer) { printReport(w, report) }); err != nil {
 		return err
 	}
@@ -379,19 +384,24 @@ func printReport(w io.Writer, report *action.Report) {
 	t := report.Tree
 	switch {
 	case t.Added+t.Removed+t.Changed > 0:
-		var parts []string
-		for _, part := range []struct {
-			n    int
-			what string
-		}{{t.Added, "added"}, {t.Changed, "changed"}, {t.Removed, "removed"}} {
-			if part.n > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
-			}
-		}
-		fmt.Fprintf(w, "packages: %s in profile %s (%s)\n", strings.Join(parts, ", "), report.Profile, report.Dir)
+		fmt.Fprintf(w, "packages: %s in profile %s (%s)\n", treeCounts(t), report.Profile, report.Dir)
 	case shown == 0:
 		fmt.Fprintf(w, "profile %s is up to date (%s)\n", report.Profile, report.Dir)
 	}
+}
+
+// treeCounts is "3 added, 1 changed", "" for nothing.
+func treeCounts(t install.TreeChange) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{t.Added, "added"}, {t.Changed, "changed"}, {t.Removed, "removed"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func changeLine(c install.Change) string {
@@ -607,7 +617,7 @@ func (r *runner) otherPluginVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, outdated, why, list, copy, version-exemptions, allow-version and revoke-version", args[0])
+	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, dedupe, outdated, why, list, copy, version-exemptions, allow-version and revoke-version", args[0])
 	if meant := r.closestVerb(c, args[0]); meant != "" {
 		return fault.WithHint(unknown, "did you mean: dsh plugin --profile %s %s", fault.ShellWord(name.String()), fault.ShellWords(append([]string{meant}, args[1:]...)...))
 	}

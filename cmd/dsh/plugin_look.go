@@ -243,3 +243,11 @@ func dependenciesText(n int) string {
 	}
 	return fmt.Sprintf("%d dependencies", n)
 }
+
+func (r *runner) pluginDedupe(p *pluginRun) error {
+	if p.cli.Args().Present() {
+		return fault.Errorf(fault.Other, "plugin dedupe takes no names; it is about all packages of the profile")
+	}
+	report, err := action.Dedupe(p.ctx, p.env, p.opts)
+	return p.report(report, err)
+}

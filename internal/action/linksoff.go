@@ -3,7 +3,6 @@ package action
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 
@@ -16,16 +15,31 @@ import (
 // linksOff makes the profile of a transaction say that its files are copied out
 // of the store. changed is false where it says so already.
 func linksOff(tx *staging.Tx) (changed bool, err error) {
-	text, err := profile.ReadFile(filepath.Join(tx.Dir(), install.WorkspaceName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("turn links off: %w", err)
-	}
-	edited, err := install.WithoutLinks(text)
+	text, err := readOr(filepath.Join(tx.Dir(), install.WorkspaceName))
 	if err != nil {
-		return false, fault.Errorf(fault.Package, "turn links off in %s: %w", install.WorkspaceName, err)
+		return false, err
 	}
-	if bytes.Equal(edited, text) {
-		return false, nil
+	edited, err := withoutLinks(text)
+	if err != nil || bytes.Equal(edited, text) {
+		return false, err
 	}
 	return true, tx.WriteFile(install.WorkspaceName, edited, 0o644)
+}
+
+// readOr is the text of a file, nothing where there is none.
+func readOr(file string) ([]byte, error) {
+	text, err := profile.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// withoutLinks is the text of a pnpm-workspace.yaml with links turned off.
+func withoutLinks(text []byte) ([]byte, error) {
+	edited, err := install.WithoutLinks(text)
+	if err != nil {
+		err = fault.Errorf(fault.Package, "turn links off in %s: %w", install.WorkspaceName, err)
+	}
+	return edited, err
 }

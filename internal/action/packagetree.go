@@ -134,7 +134,12 @@ func Outdated(ctx context.Context, env Env, opts PluginOptions, names []string) 
 		return nil, err
 	}
 	defer client.Close()
-	job := &install.Job{Profile: opts.Name.String(), Dir: now.Dir, Registry: client, Offline: opts.Offline, Events: opts.Events}
+	settings, err := settingsFor(opts, now.Dir, now.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	job := env.job(opts, now.Profile)
+	job.Settings, job.Registry = &settings, client
 	report := &OutdatedReport{Profile: opts.Name.String(), Dir: now.Dir, Warnings: warnings}
 	report.Dependencies, err = job.Outdated(ctx, now.Manifest, now.lock, names, install.OutdatedOptions{
 		Provides: env.provides,

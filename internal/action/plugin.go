@@ -56,8 +56,10 @@ type Report struct {
 	Absent []string `json:"absent,omitempty"`
 	// There are packages that were to be added by their name alone and that the
 	// profile has, held against what their registry has.
-	There    []install.Dated `json:"there,omitempty"`
-	Warnings []string        `json:"-"`
+	There []install.Dated `json:"there,omitempty"`
+	// Plan is what would be done, of a dry run; all else is then what would be.
+	Plan     *install.Plan `json:"plan,omitempty"`
+	Warnings []string      `json:"-"`
 }
 
 // Add installs packages into a profile, which is made when it is missing.
@@ -91,6 +93,9 @@ func Update(ctx context.Context, env Env, opts PluginOptions, names []string, la
 // profile is as it was before, also when it was not there at all. makes says
 // that the profile is made when it is missing.
 func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
+	if opts.DryRun {
+		return env.plan(ctx, opts, makes, work)
+	}
 	// What is wrong with the profile is said before anything is touched.
 	if _, err := env.opened(ctx, opts.Name); err != nil {
 		if missing, ok := errors.AsType[*profile.MissingError](err); !ok || !makes || missing.Lost {

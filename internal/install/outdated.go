@@ -55,9 +55,6 @@ const (
 
 // OutdatedOptions are what the versions are held against.
 type OutdatedOptions struct {
-	// Before is the time after which versions of a package are too new, zero for
-	// none.
-	Before func(name string) time.Time
 	// Provides is the version of a host package in the installation; false where
 	// the installation does not say it.
 	Provides func(name string) (npmrange.Version, bool)
@@ -66,6 +63,9 @@ type OutdatedOptions struct {
 // Outdated holds the dependencies of a profile, the named ones or all, against
 // their registries. Nothing is changed.
 func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, names []string, opts OutdatedOptions) ([]Dated, error) {
+	if j.Settings != nil {
+		j.settings = *j.Settings
+	}
 	var list []Dated
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {
@@ -80,6 +80,8 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 	if len(names) > 0 {
 		list = slices.DeleteFunc(list, func(d Dated) bool { return !slices.Contains(names, d.Name) })
 	}
+	find, ctx, done := j.sources(ctx)
+	defer done()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelRequests)
 	for i := range list {
@@ -95,7 +97,7 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 			continue
 		}
 		d.Source = "registry"
-		group.Go(func() error { return j.date(ctx, d, spec, opts) })
+		group.Go(func() error { return j.date(ctx, find, d, spec, opts) })
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (d *Dated) elsewhere(spec Spec, err error) {
 }
 
 // date finds what a registry has of one dependency.
-func (j *Job) date(ctx context.Context, d *Dated, spec Spec, opts OutdatedOptions) error {
+func (j *Job) date(ctx context.Context, find *sources, d *Dated, spec Spec, opts OutdatedOptions) error {
 	if j.Events.Resolving != nil {
 		j.Events.Resolving(spec.Target)
 	}
@@ -148,10 +150,7 @@ func (j *Job) date(ctx context.Context, d *Dated, spec Spec, opts OutdatedOption
 		return err
 	}
 	d.Latest = p.Tags["latest"]
-	c := comparison{d: d, p: p, spec: spec, how: registry.PickOptions{NodeVersion: assumedNode()}}
-	if opts.Before != nil {
-		c.how.Before = opts.Before(spec.Target)
-	}
+	c := comparison{d: d, p: p, spec: spec, how: find.age(spec.Target)}
 	m, err := registry.Pick(p, spec.Wanted, c.how)
 	if none, ok := errors.AsType[*registry.NoMatchError](err); ok {
 		d.note(NoteNotFound, "%v", none)

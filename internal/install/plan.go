@@ -21,7 +21,8 @@ type Plan struct {
 	LayersAdded   []string `json:"layersAdded"`
 	LayersRemoved []string `json:"layersRemoved"`
 	// Files of the profile would be written, node_modules aside.
-	Files []string `json:"files"`
+	Files   []string `json:"files"`
+	Creates bool     `json:"creates"` // the profile would be made
 	// Replaces is who made the node_modules that would be made anew.
 	Replaces string `json:"replaces,omitempty"`
 }
@@ -55,11 +56,9 @@ type content struct {
 // plan says what the tree of a lock would change, and changes nothing.
 func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*Result, error) {
 	skipped := platformSkips(lock)
-	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: skipped, told: map[string]installed{}}
+	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: skipped, copied: j.settings.Copy, told: map[string]installed{}}
 	plan := &Plan{Packages: []Planned{}, LayersAdded: []string{}, LayersRemoved: []string{}, Files: []string{}, Replaces: j.present.foreign}
-	for _, p := range j.moves(t) {
-		plan.Packages = append(plan.Packages, p)
-	}
+	plan.Packages = append(plan.Packages, j.moves(t)...)
 	contents, err := j.contents(ctx, t, plan.Packages)
 	if err != nil {
 		return nil, err
@@ -123,7 +122,9 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 	if !j.locked.holds(lock) {
 		plan.Files = append(plan.Files, LockName)
 	}
-	result.Warnings = append(find.deprecations(lock), newPeerProblems(j.locked, lock)...)
+	var hosts []string
+	result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
+	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), hosts)
 	return result, nil
 }
 
@@ -147,10 +148,13 @@ func (j *Job) moves(t *tree) []Planned {
 			continue
 		}
 		old, had := now.at(at)
-		if had && !exists(j.Files, at) {
-			had = false
+		had = had && exists(j.Files, at)
+		same := had && old.Integrity == n.Integrity && (n.Origin.Kind == Link) == (old.Origin.Kind == Link)
+		if n.Origin.Kind == Link {
+			same = same && n.Origin.Place == old.Origin.Place
+		} else {
+			same = same && j.present.copied == t.copied
 		}
-		same := had && old.Integrity == n.Integrity && (n.Origin.Kind == Link) == (old.Origin.Kind == Link) && (n.Origin.Kind != Link || n.Origin.Place == old.Origin.Place)
 		switch {
 		case same:
 		case had:

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"dsh/internal/action"
+	"dsh/internal/install"
+	"dsh/internal/ui"
+)
+
+// printPlanned prints what a command would have done.
+func printPlanned(w io.Writer, report *action.Report) {
+	plan := report.Plan
+	if plan.Creates {
+		fmt.Fprintf(w, "would make profile %s (%s)\n", line(report.Profile), line(report.Dir))
+	}
+	if plan.Replaces != "" {
+		fmt.Fprintf(w, "would make node_modules anew, which was made by %s\n", line(plan.Replaces))
+	}
+	for _, c := range report.Changes {
+		if c.Action == install.Kept && c.Section == "" && c.Layer != install.LayerAdded && c.Layer != install.LayerRemoved {
+			continue
+		}
+		fmt.Fprintf(w, "would have: %s\n", line(changeLine(c)))
+	}
+	for _, p := range plan.Packages {
+		fmt.Fprintln(w, plannedLine(p))
+	}
+	for _, p := range plan.Packages {
+		if len(p.Scripts) > 0 {
+			fmt.Fprintf(w, "%s has scripts that would not run: %s\n", line(p.Name+" "+p.Version), line(strings.Join(p.Scripts, ", ")))
+		}
+	}
+	if counts := treeCounts(report.Tree); counts != "" {
+		fmt.Fprintf(w, "packages: %s\n", counts)
+	}
+	for _, amount := range []struct {
+		of    install.Amount
+		where string
+	}{{plan.Fetch, "to fetch"}, {plan.Stored, "in the store"}} {
+		if amount.of.Packages > 0 {
+			fmt.Fprintf(w, "%s: %s%s\n", amount.where, counted(amount.of.Packages, "package"), unpacked(amount.of.Bytes))
+		}
+	}
+	if len(plan.LayersAdded) > 0 {
+		fmt.Fprintf(w, "layers added: %s\n", line(strings.Join(plan.LayersAdded, ", ")))
+	}
+	if len(plan.LayersRemoved) > 0 {
+		fmt.Fprintf(w, "layers removed: %s\n", line(strings.Join(plan.LayersRemoved, ", ")))
+	}
+	if len(plan.Files) > 0 {
+		fmt.Fprintf(w, "files changed: %s\n", strings.Join(plan.Files, ", "))
+	}
+	if len(plan.Packages)+len(plan.Files) == 0 && !plan.Creates {
+		fmt.Fprintf(w, "profile %s is up to date\n", line(report.Profile))
+	}
+	fmt.Fprintln(w, "nothing was changed")
+}
+
+// plannedLine is one package of a plan: "+ a 1.0.0 (2 kB, to fetch)".
+func plannedLine(p install.Planned) string {
+	name := strings.ReplaceAll(strings.TrimPrefix(p.Place, "node_modules/"), "/node_modules/", " > ")
+	if !strings.HasSuffix(name, p.Name) {
+		name += " (" + p.Name + ")"
+	}
+	var text string
+	switch {
+	case p.Action == install.Removed:
+		return line(fmt.Sprintf("- %s %s", name, p.Before))
+	case p.Action == install.Added:
+		text = fmt.Sprintf("+ %s %s", name, p.Version)
+	case p.Before == p.Version:
+		text = fmt.Sprintf("~ %s %s", name, p.Version)
+	default:
+		text = fmt.Sprintf("~ %s %s → %s", name, p.Before, p.Version)
+	}
+	switch p.Source {
+	case "link":
+		text += " (link)"
+	case "store":
+		text += " (in the store" + unpacked(p.Bytes) + ")"
+	default:
+		text += " (to fetch" + unpacked(p.Bytes) + ")"
+	}
+	return line(text)
+}
+
+// unpacked is a size behind something else, "" for one that is not known.
+func unpacked(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return ", " + ui.Bytes(bytes)
+}
