@@ -84,10 +84,11 @@ func (k *keptDocument) renew(header http.Header, now time.Time) {
 	if n, err := strconv.ParseUint(header.Get("Age"), 10, 31); err == nil {
 		k.fresh = max(0, k.fresh-time.Duration(n)*time.Second)
 	}
-	if etag := header.Get("Etag"); len(etag) <= 1024 {
+	// That it still holds may come without these.
+	if etag := header.Get("Etag"); etag != "" && len(etag) <= 1024 {
 		k.etag = etag
 	}
-	if modified := header.Get("Last-Modified"); len(modified) <= 1024 {
+	if modified := header.Get("Last-Modified"); modified != "" && len(modified) <= 1024 {
 		k.lastModified = modified
 	}
 }
