@@ -223,23 +223,81 @@ func (r *resolver) pickPeer(ctx context.Context, wants []want) (*node, error) {
 			return &node{name: e.name, pkg: got.kept, via: e, locked: true, was: got.was, rule: e.rule}, nil
 		}
 	}
+	best, err := r.newestPeer(ctx, e, r.together(wants), fitsAll)
+	if best == nil || err != nil {
+		return nil, err
+	}
+	// A version whose own peers do not suit what stands in the profile gives way
+	// to one of an earlier major version whose peers do.
+	chosen := best
+	for tries := 0; best != nil && tries < maxMajors; tries++ {
+		if r.suits(e.rule, best) {
+			chosen = best
+			break
+		}
+		if best, err = r.newestPeer(ctx, e, r.below(first.peer, wants, best), fitsAll); err != nil {
+			return nil, err
+		}
+	}
+	return &node{name: e.name, pkg: chosen, via: e, was: e.was, rule: e.rule}, nil
+}
+
+// maxMajors bounds how many major versions of a peer are looked at.
+const maxMajors = 10
+
+// newestPeer is the newest package that is found for one of some demands and
+// fits, nil where there is none.
+func (r *resolver) newestPeer(ctx context.Context, e *edge, demands []*demand, fits func(*Package) bool) (*Package, error) {
 	var best *Package
-	for _, d := range r.together(wants) {
+	for _, d := range demands {
 		if d.err != nil || d.spec.Kind != Registry && d.spec.Kind != URL {
 			continue
 		}
 		pkg, err := d.found(ctx, r.find)
 		if class := fault.ClassOf(err); err != nil && (ctx.Err() != nil || class != fault.Package && class != fault.Other) {
-			return nil, &ConflictError{Chain: append(chain(first.by), e.asks()), Err: err}
+			return nil, &ConflictError{Chain: append(chain(e.from), e.asks()), Err: err}
 		}
-		if err == nil && fitsAll(pkg) && (best == nil || isNewer(pkg, best)) {
+		if err == nil && fits(pkg) && (best == nil || isNewer(pkg, best)) {
 			best = pkg
 		}
 	}
-	if best == nil {
-		return nil, nil
+	return best, nil
+}
+
+// suits reports whether the peers of what is to stand beside the profile's own
+// dependencies are met there, or by nobody.
+func (r *resolver) suits(rule *override, pkg *Package) bool {
+	peers := r.needs(pkg, rule).peers
+	return !slices.ContainsFunc(peers, func(p need) bool {
+		there := r.root.children[p.name]
+		return there != nil && !there.bundled && !p.demand.fits(there.pkg)
+	})
+}
+
+// below is the demands of all who want a peer, for what is older than the major
+// version of pkg.
+func (r *resolver) below(peer *need, wants []want, pkg *Package) []*demand {
+	major, _, _ := strings.Cut(pkg.Version, ".")
+	var demands []*demand
+	for _, d := range r.together(wants) {
+		if d.spec.Kind != Registry || !isRange(d.spec.Wanted) || strings.Contains(d.spec.Wanted, " - ") {
+			continue
+		}
+		var parts []string
+		for alternative := range strings.SplitSeq(d.spec.Wanted, "||") {
+			parts = append(parts, strings.TrimSpace(alternative+" <"+major+".0.0"))
+		}
+		demands = append(demands, r.demand(peer.name, aliased(peer.name, d.spec.Target, strings.Join(parts, " || "))))
 	}
-	return &node{name: e.name, pkg: best, via: e, was: e.was, rule: e.rule}, nil
+	return demands
+}
+
+// aliased is the spec that wants a version of target under a name.
+func aliased(name, target, wanted string) string {
+	if name == target {
+		return wanted
+	}
+	return "npm:" + target + "@" + wanted
 }
 
 // maxTogether bounds what the ranges of one peer are multiplied to.
@@ -274,10 +332,7 @@ func (r *resolver) together(wants []want) []*demand {
 		return demands
 	}
 	first := wants[0].peer
-	wanted := strings.Join(common, " || ")
-	if first.demand.spec.Target != first.name {
-		wanted = "npm:" + first.demand.spec.Target + "@" + wanted
-	}
+	wanted := aliased(first.name, first.demand.spec.Target, strings.Join(common, " || "))
 	return append([]*demand{r.demand(first.name, wanted)}, demands...)
 }
 

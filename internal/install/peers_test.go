@@ -37,6 +37,14 @@ func TestAutoPeers(t *testing.T) {
 			shelf{"a@1.0.0": {"peer p@^1"}, "p@1.0.0": {"peer q@*"}, "q@1.0.0": nil},
 			wish("a@*"), []string{"a@1.0.0", "p@1.0.0", "q@1.0.0"}, "",
 		},
+		"a version whose peers suit": {
+			shelf{"a@1.0.0": {"peer re@^1", "peer re-dom@>=1"}, "re@1.0.0": nil, "re@2.0.0": nil, "re-dom@1.0.0": {"peer re@^1"}, "re-dom@2.0.0": {"peer re@^2"}, "re-dom@2.1.0": {"peer re@^2"}},
+			wish("a@*"), []string{"a@1.0.0", "re-dom@1.0.0", "re@1.0.0"}, "",
+		},
+		"a version whose peers suit nobody's": {
+			shelf{"a@1.0.0": {"peer re@^1", "peer re-dom@>=2"}, "re@1.0.0": nil, "re@2.0.0": nil, "re-dom@1.0.0": {"peer re@^1"}, "re-dom@2.0.0": {"peer re@^2"}, "re-dom@2.1.0": {"peer re@^2"}},
+			wish("a@*"), []string{"a@1.0.0", "re-dom@2.1.0", "re@1.0.0"}, "re@1.0.0 is not the peer that is asked for by re-dom@2.1.0 (^2)",
+		},
 		"peers of each other": {
 			shelf{"a@1.0.0": {"peer p@^1"}, "p@1.0.0": {"peer a@*"}},
 			wish("a@*"), []string{"a@1.0.0", "p@1.0.0"}, "",

@@ -147,6 +147,7 @@ type resolver struct {
 	changed       map[string]bool       // names that the overrides of the lockfile say something else of
 	banned        map[string]bool       // "name@version" that no optional dependency may pick
 	shared        map[string][]*Package // by name, what dedupe chooses from, the first that fits
+	root          *node
 	queue         []*node               // placed, and their dependencies not yet met
 	hand          map[string][]*Package // see atHand
 	nodes         int                   // placed so far
@@ -211,7 +212,7 @@ func (r *resolver) build(ctx context.Context, wishes []Wish) (*node, error) {
 		root.edges = append(root.edges, edge{from: root, need: r.need(nil, nil, w.Name, w.Wanted, w.Optional)})
 	}
 	root.edges = slices.DeleteFunc(root.edges, func(e edge) bool { return e.need == nil })
-	r.queue, r.nodes, r.unmet = append(r.queue[:0], root), 0, map[string]bool{}
+	r.root, r.queue, r.nodes, r.unmet = root, append(r.queue[:0], root), 0, map[string]bool{}
 	for {
 		for i := 0; i < len(r.queue); i++ {
 			if err := ctx.Err(); err != nil {
