@@ -36,7 +36,7 @@ func damaged(dir string, lock *Lock, packages *store.Store, keepEdits bool) ([]s
 	if err != nil {
 		return nil, err
 	}
-	now, err := readPresent(dir)
+	now, err := readPresent(dir, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func ReadForeign(dir string, manifest *profile.Manifest) (*Foreign, error) {
 // Maker is who laid out the node_modules of a directory: "" where there is
 // none, else dsh, pnpm, npm, yarn or in words that somebody else did.
 func Maker(dir string) string {
-	switch p, err := readPresent(dir); {
+	switch p, err := readPresent(dir, nil, nil); {
 	case err != nil:
 		return "another program"
 	case p.absent:
@@ -104,7 +104,7 @@ func IsManager(maker string) bool { return maker == "pnpm" || maker == "npm" || 
 // LaidOut is what the node_modules of a directory holds by its own record, nil
 // where dsh did not lay it out on a machine like this.
 func LaidOut(dir string) *Lock {
-	p, err := readPresent(dir)
+	p, err := readPresent(dir, nil, nil)
 	if err != nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (j *Job) Mend(ctx context.Context, manifest *profile.Manifest, from *Lock) 
 		return nil, err
 	}
 	lock := res.lock
-	result, err := j.layOut(ctx, find, lock)
+	result, err := j.layOut(ctx, find, lock, lock.Bytes())
 	if err != nil {
 		return nil, err
 	}

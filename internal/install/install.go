@@ -386,7 +386,7 @@ func (j *Job) begin() error {
 	return errors.Join(j.Tx.Expect(LockName, j.lockText), j.Tx.Expect("package.json", onDisk))
 }
 
-// locate finds the real directories and looks at what stands in node_modules.
+// locate finds the real directories.
 func (j *Job) locate() error {
 	if j.Files == "" {
 		j.Files = j.Dir
@@ -407,19 +407,22 @@ func (j *Job) locate() error {
 		return err
 	}
 	j.Dir, j.Files, j.pinned = real, files, map[string]*Package{}
-	if j.present, err = readPresent(j.Files); err == nil && slices.Contains(j.Anew, "node_modules") && !j.present.absent {
-		j.present = present{foreign: "an earlier install"}
-	}
-	return err
+	return nil
 }
 
-// configure reads the settings that go with the manifest, and what the last job
-// remembered.
+// configure reads the settings that go with the manifest, what stands in
+// node_modules, and what the last job remembered.
 func (j *Job) configure() (err error) {
 	if j.Settings != nil {
 		j.settings = *j.Settings
 	} else if j.settings, err = ReadSettings(j.Files, j.manifest); err != nil {
 		return err
+	}
+	if j.present, err = readPresent(j.Files, j.lockText, j.locked); err != nil {
+		return err
+	}
+	if slices.Contains(j.Anew, "node_modules") && !j.present.absent {
+		j.present = present{foreign: "an earlier install"}
 	}
 	j.closure = readClosure(j.Closure, j.Store)
 	return nil
@@ -502,7 +505,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if j.DryRun {
 		return j.plan(ctx, find, lock, c)
 	}
-	result, err := j.layOut(ctx, find, lock)
+	result, err := j.layOut(ctx, find, lock, lockText)
 	if err != nil {
 		return nil, err
 	}
@@ -577,10 +580,10 @@ func (j *Job) resolution(ctx context.Context, find *sources, wishes []Wish, c ch
 	return &resolution{lock: j.locked}, nil
 }
 
-// layOut brings what a lock asks for into the store, and puts into the
-// transaction what makes node_modules of it.
-func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock) (*Result, error) {
-	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), copied: j.settings.Copy}
+// layOut brings what a lock, whose text is given, asks for into the store, and
+// puts into the transaction what makes node_modules of it.
+func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte) (*Result, error) {
+	t := &tree{dir: j.Dir, files: j.Files, lock: lock, text: text, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), copied: j.settings.Copy}
 	result := &Result{Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
 	if j.Events.Linking != nil {
 		j.Events.Linking(len(lock.Nodes))

@@ -48,7 +48,7 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 	if err := lock.checkPlatform(ThisPlatform()); err != nil {
 		return nil, err
 	}
-	result, err := j.layOut(ctx, find, lock)
+	result, err := j.layOut(ctx, find, lock, lock.Bytes())
 	if err != nil {
 		return nil, err
 	}

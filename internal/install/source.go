@@ -262,7 +262,7 @@ func (j *Job) usable(entry store.Entry, at string, n Located) bool {
 	if j.Check || slices.Contains(j.Anew, at) {
 		return entry.Check() == nil
 	}
-	return !j.lays(at, n) || entry.Sound()
+	return entry.Sound() || !j.lays(at, n)
 }
 
 // gone adds to an error the way out where the store has lost the content of a

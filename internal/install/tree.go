@@ -45,6 +45,7 @@ type tree struct {
 	dir     string // the profile's real directory, or where it will be
 	files   string // where its files are now
 	lock    *Lock
+	text    []byte                          // of the lockfile
 	entries map[store.Integrity]store.Entry // content of every package that is laid out
 	skipped map[string]bool                 // optional packages that are left out, and what stands below them
 	damaged map[string]bool                 // places where something stands that is not as it was laid out
@@ -177,7 +178,7 @@ func (t *tree) marker() []byte {
 	if t.copied {
 		head += markerCopied
 	}
-	return append([]byte(head+"\n"), t.lock.Bytes()...)
+	return slices.Concat([]byte(head+"\n"), t.text)
 }
 
 var markerHead = "# node_modules for " + ThisPlatform().String()
@@ -201,8 +202,9 @@ type present struct {
 	lock    *Lock
 }
 
-// readPresent looks at a profile's node_modules.
-func readPresent(dir string) (present, error) {
+// readPresent looks at a profile's node_modules. known is the lockfile of a text
+// that has been read; what was laid out by it need not be read again.
+func readPresent(dir string, knownText []byte, known *Lock) (present, error) {
 	modules := filepath.Join(dir, "node_modules")
 	found, err := os.ReadDir(modules)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(found) == 0) {
@@ -226,7 +228,10 @@ func readPresent(dir string) (present, error) {
 		return present{foreign: "another program"}, nil
 	}
 	head, text, _ := bytes.Cut(marker, []byte("\n"))
-	lock, err := ParseLock(treeMarker, text)
+	lock := known
+	if known == nil || !bytes.Equal(text, knownText) {
+		lock, err = ParseLock(treeMarker, text)
+	}
 	platform, copied := bytes.CutSuffix(head, []byte(markerCopied))
 	if err != nil || string(platform) != markerHead {
 		return present{foreign: "dsh on another machine"}, nil
@@ -494,6 +499,6 @@ func platformSkips(lock *Lock) map[string]bool {
 // InModules is the lockfile that the node_modules of a profile directory was
 // laid out by, nil where dsh did not lay it out.
 func InModules(dir string) (*Lock, error) {
-	now, err := readPresent(dir)
+	now, err := readPresent(dir, nil, nil)
 	return now.lock, err
 }

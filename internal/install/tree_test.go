@@ -115,7 +115,7 @@ func newGround(t *testing.T, s *store.Store) ground {
 // layOut makes node_modules what the lock says, the skipped packages left out.
 func (g ground) layOut(t *testing.T, lock *Lock, skipped map[string]bool) TreeChange {
 	t.Helper()
-	now, err := readPresent(g.place.Dir)
+	now, err := readPresent(g.place.Dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (g ground) layOut(t *testing.T, lock *Lock, skipped map[string]bool) TreeCh
 	find, ctx, done := j.sources(t.Context())
 	defer done()
 	change, err := j.stage(ctx, find.contents, &tree{
-		dir: g.place.Dir, files: g.place.Dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: maps.Clone(skipped),
+		dir: g.place.Dir, files: g.place.Dir, lock: lock, text: lock.Bytes(), entries: map[store.Integrity]store.Entry{}, skipped: maps.Clone(skipped),
 	})
 	if err == nil {
 		err = tx.Commit()
