@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -96,7 +98,55 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// FuzzInflate holds the decoder against package flate, which is slow and right.
+// TestInflateOfChanged holds the decoder against package flate, on data of which
+// some bits are other ones.
+func TestInflateOfChanged(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	all := texts()
+	var d Decoder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text := all[name][:min(len(all[name]), 1500)]
+		for _, level := range []int{1, 6, flate.HuffmanOnly} {
+			packed := deflate(t, text, level)
+			for range 60 {
+				changed := bytes.Clone(packed)
+				for range 1 + rnd.IntN(3) {
+					changed[rnd.IntN(min(len(changed), 1+rnd.IntN(len(changed))))] ^= 1 << rnd.IntN(8)
+				}
+				compare(t, &d, changed)
+			}
+		}
+	}
+}
+
+// compare fails where package flate, which is slow and right, unpacks data to
+// something else.
+func compare(t *testing.T, d *Decoder, data []byte) {
+	t.Helper()
+	const most = 1 << 15
+	source := bytes.NewReader(data)
+	want, wantErr := io.ReadAll(io.LimitReader(flate.NewReader(source), most+1))
+	dst := make([]byte, min(len(want), most))
+	n, read, err := d.Inflate(dst, data)
+	if len(want) > most {
+		if err == nil {
+			t.Error("more than there is memory for")
+		}
+		return
+	}
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("got %v, want %v for %x", err, wantErr, data)
+	}
+	if err == nil && (!bytes.Equal(dst[:n], want) || read != len(data)-source.Len()) {
+		t.Errorf("%d bytes from %d, want %d from %d", n, read, len(want), len(data)-source.Len())
+	}
+	// With much room another loop does the work.
+	wide := make([]byte, len(want)+1000)
+	if m, _, err := d.Inflate(wide, append(data[:len(data):len(data)], make([]byte, 100)...)); wantErr == nil && (err != nil || !bytes.Equal(wide[:m], want)) {
+		t.Errorf("with room: %d bytes, %v", m, err)
+	}
+}
+
 func FuzzInflate(f *testing.F) {
 	for _, text := range texts() {
 		text = text[:min(len(text), 3000)]
@@ -106,28 +156,5 @@ func FuzzInflate(f *testing.F) {
 	}
 	f.Add([]byte("\x05\x00" + strings.Repeat("\x00", 40)))
 	var d Decoder
-	f.Fuzz(func(t *testing.T, data []byte) {
-		const most = 1 << 15
-		source := bytes.NewReader(data)
-		want, wantErr := io.ReadAll(io.LimitReader(flate.NewReader(source), most+1))
-		dst := make([]byte, min(len(want), most))
-		n, read, err := d.Inflate(dst, data)
-		if len(want) > most {
-			if err == nil {
-				t.Error("more than there is memory for")
-			}
-			return
-		}
-		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("got %v, want %v", err, wantErr)
-		}
-		if err == nil && (!bytes.Equal(dst[:n], want) || read != len(data)-source.Len()) {
-			t.Errorf("%d bytes from %d, want %d from %d", n, read, len(want), len(data)-source.Len())
-		}
-		// With much room another loop does the work.
-		wide := make([]byte, len(want)+1000)
-		if m, _, err := d.Inflate(wide, append(data[:len(data):len(data)], make([]byte, 100)...)); wantErr == nil && (err != nil || !bytes.Equal(wide[:m], want)) {
-			t.Errorf("with room: %d bytes, %v", m, err)
-		}
-	})
+	f.Fuzz(func(t *testing.T, data []byte) { compare(t, &d, data) })
 }
