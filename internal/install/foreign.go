@@ -67,6 +67,7 @@ func ReadForeign(dir string, manifest *profile.Manifest) (*Foreign, error) {
 		}
 		f.File = file
 		if manifest != nil {
+			f.underOverrides(dir, manifest)
 			f.refuse(dir, manifest)
 		}
 		return f, nil
@@ -121,9 +122,8 @@ func (f *Foreign) refuse(dir string, m *profile.Manifest) {
 		}
 	}
 	var other struct {
-		Overrides, Resolutions json.RawMessage
-		PNPM                   struct {
-			Overrides, PatchedDependencies, PackageExtensions json.RawMessage
+		PNPM struct {
+			PatchedDependencies, PackageExtensions json.RawMessage
 		} `json:"pnpm"`
 	}
 	_ = json.Unmarshal(m.Bytes(), &other) // what has another type is none of them
@@ -131,9 +131,6 @@ func (f *Foreign) refuse(dir string, m *profile.Manifest) {
 		manager, what string
 		value         json.RawMessage
 	}{
-		{"npm", "overrides", other.Overrides},
-		{"pnpm", "pnpm.overrides", other.PNPM.Overrides},
-		{"pnpm", "resolutions", other.Resolutions},
 		{"pnpm", "pnpm.patchedDependencies", other.PNPM.PatchedDependencies},
 		{"pnpm", "pnpm.packageExtensions", other.PNPM.PackageExtensions},
 	} {

@@ -8,12 +8,22 @@ import (
 
 	"dsh/internal/install/manifest"
 	"dsh/internal/install/store"
+	"dsh/internal/profile"
 )
 
-// npmFile is a package-lock.json of the versions 2 and 3.
+// npmFile is a package-lock.json. Version 1 holds dependencies, the versions 2
+// and 3 hold packages.
 type npmFile struct {
-	Version  int                        `json:"lockfileVersion"`
-	Packages map[string]json.RawMessage `json:"packages"`
+	Version      int                        `json:"lockfileVersion"`
+	Packages     map[string]json.RawMessage `json:"packages"`
+	Dependencies map[string]npmOld          `json:"dependencies"`
+}
+
+// npmOld is a package in version 1, with those that stand in its node_modules.
+type npmOld struct {
+	Version, Resolved, Integrity string
+	Bundled, Optional            bool
+	Dependencies                 map[string]npmOld
 }
 
 // npmEntry is what an entry says beside what stands in a package.json.
@@ -31,11 +41,14 @@ func readNPMLock(text []byte) (*Foreign, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, err
 	}
-	if file.Version != 2 && file.Version != 3 {
-		return nil, fmt.Errorf("its lockfileVersion is %d, and dsh reads 2 and 3 (of npm 7 and later); run npm install with one of these first", file.Version)
+	if file.Version < 1 || file.Version > 3 {
+		return nil, fmt.Errorf("its lockfileVersion is %d, and dsh reads 1, 2 and 3; run npm install with npm 5 to 11 first", file.Version)
 	}
 	f := &Foreign{Manager: "npm", Format: fmt.Sprint(file.Version), undescribed: map[*Package]bool{},
 		Lock: &Lock{Wanted: map[string]string{}, Nodes: map[string]Located{}}}
+	if file.Version == 1 {
+		return f, f.npmOldPackages("", file.Dependencies, maxOldDepth)
+	}
 	root, err := npmManifest("", file.Packages[""])
 	if err != nil {
 		return nil, err
@@ -59,6 +72,71 @@ func readNPMLock(text []byte) (*Foreign, error) {
 		}
 	}
 	return f, nil
+}
+
+// maxOldDepth bounds how deep packages stand in each other.
+const maxOldDepth = 100
+
+// npmOldPackages adds the packages in the node_modules of the one at a place.
+// What they need is not said.
+func (f *Foreign) npmOldPackages(up string, packages map[string]npmOld, depth int) error {
+	if depth == 0 {
+		return fmt.Errorf("packages stand more than %d deep in each other", maxOldDepth)
+	}
+	for _, name := range sortedKeys(packages) {
+		old := packages[name]
+		at := placeBelow(up, name)
+		switch {
+		case !validPath(at):
+			return fmt.Errorf("%q is no place in node_modules", at)
+		case old.Bundled:
+			continue // the archive of a package above brings it
+		}
+		if err := f.npmOldPackage(at, old); err != nil {
+			return err
+		}
+		if err := f.npmOldPackages(at, old.Dependencies, depth-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Foreign) npmOldPackage(at string, old npmOld) error {
+	pkg := &Package{Name: nameAt(at), Version: old.Version}
+	pkg.Integrity, _ = store.ParseIntegrity(old.Integrity)
+	if real, ok := strings.CutPrefix(old.Version, "npm:"); ok {
+		if pkg.Name, pkg.Version, ok = splitName(real); !ok {
+			return fmt.Errorf("%q is no package name", real)
+		}
+	}
+	switch place, isLocal := strings.CutPrefix(old.Version, "file:"); {
+	case strings.HasPrefix(old.Version, "git"), strings.HasPrefix(old.Version, "github:"):
+		f.Refused = append(f.Refused, fmt.Sprintf("%s comes from a git repository, and git packages cannot be installed", at))
+	case isLocal:
+		pkg.Version, pkg.Origin = noVersion, Origin{localSpec(place, "", Folder).Kind, place}
+	case isAddress(old.Version):
+		pkg.Version, pkg.Origin = noVersion, Origin{URL, old.Version}
+	case isAddress(old.Resolved) && !npmArchive(old.Resolved, pkg):
+		pkg.Origin = Origin{URL, old.Resolved}
+	}
+	f.undescribed[pkg] = true
+	f.Lock.Nodes[at] = Located{Package: pkg, Optional: old.Optional}
+	return nil
+}
+
+// underOverrides says under which overrides a lockfile that does not hold them
+// was made: those of the profile, as it is npm's to make it anew when they
+// change.
+func (f *Foreign) underOverrides(dir string, m *profile.Manifest) {
+	settings, err := ReadSettings(dir, m)
+	if err != nil {
+		f.Refused = append(f.Refused, err.Error())
+		return
+	}
+	if f.Manager == "npm" {
+		f.Lock.Overrides = settings.Overrides.values
+	}
 }
 
 func npmManifest(at string, text json.RawMessage) (*manifest.Manifest, error) {

@@ -49,10 +49,51 @@ func TestReadNPMLock(t *testing.T) {
 	}
 }
 
+const npm1 = `{"name": "dsh-profile-x", "lockfileVersion": 1, "requires": true, "dependencies": {
+  "@scope/x": {"version": "1.0.0", "resolved": "https://registry.example.com/@scope/x/-/x-1.0.0.tgz", "integrity": "HASH", "dev": true},
+  "a": {"version": "1.0.0", "resolved": "https://registry.example.com/a/-/a-1.0.0.tgz", "integrity": "HASH", "requires": {"b": "^1.0.0"}, "dependencies": {
+    "b": {"version": "1.0.0", "resolved": "https://registry.example.com/b/-/b-1.0.0.tgz", "integrity": "HASH"},
+    "c": {"version": "1.0.0", "bundled": true}}},
+  "local": {"version": "file:../local"},
+  "packed": {"version": "file:../packed.tgz", "integrity": "HASH"},
+  "other": {"version": "npm:b@2.0.0", "resolved": "https://registry.example.com/b/-/b-2.0.0.tgz", "integrity": "sha1-x", "optional": true},
+  "far": {"version": "https://example.com/far.tgz", "integrity": "HASH"}
+}}`
+
+func TestReadOldNPMLock(t *testing.T) {
+	f, err := readNPMLock(withHash(npm1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"node_modules/@scope/x @scope/x@1.0.0",
+		"node_modules/a a@1.0.0",
+		"node_modules/a/node_modules/b b@1.0.0",
+		"node_modules/far far@0.0.0 url https://example.com/far.tgz",
+		"node_modules/local local@0.0.0 folder ../local",
+		"node_modules/other b@2.0.0 optional",
+		"node_modules/packed packed@0.0.0 archive ../packed.tgz",
+	}
+	if diff := cmp.Diff(want, standing(f)); diff != "" {
+		t.Error(diff)
+	}
+	for at, n := range f.Lock.Nodes {
+		if !f.undescribed[n.Package] {
+			t.Errorf("what %s needs is not asked for", at)
+		}
+	}
+	f, err = readNPMLock([]byte(`{"lockfileVersion": 1, "dependencies": {"g": {"version": "git+ssh://git@example.com/g.git#abc"}}}`))
+	if err != nil || len(f.Refused) != 1 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 func TestReadNPMLockErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no JSON":    {"{", "unexpected end"},
-		"old format": {`{"lockfileVersion": 1}`, "lockfileVersion is 1"},
+		"new format": {`{"lockfileVersion": 4}`, "lockfileVersion is 4"},
+		"old place":  {`{"lockfileVersion": 1, "dependencies": {"../x": {"version": "1.0.0"}}}`, "no place in node_modules"},
+		"old alias":  {`{"lockfileVersion": 1, "dependencies": {"x": {"version": "npm:../y@1.0.0"}}}`, "no package name"},
 		"no root":    {`{"lockfileVersion": 3, "packages": {}}`, `no entry ""`},
 		"bad place":  {`{"lockfileVersion": 3, "packages": {"": {}, "node_modules/../x": {}}}`, "no place in node_modules"},
 		"bad name":   {`{"lockfileVersion": 3, "packages": {"": {}, "node_modules/x": {"name": "../x"}}}`, "no package name"},
@@ -71,6 +112,7 @@ func TestReadNPMLockErrors(t *testing.T) {
 
 func FuzzReadNPMLock(f *testing.F) {
 	f.Add(withHash(npm3))
+	f.Add(withHash(npm1))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		read, err := readNPMLock(text)
 		if err != nil {

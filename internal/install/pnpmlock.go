@@ -75,6 +75,11 @@ func readPNPMLock(text []byte) (*Foreign, error) {
 	}
 	f := &Foreign{Manager: "pnpm", Format: file.Version, Lock: &Lock{Wanted: map[string]string{}}, undescribed: map[*Package]bool{}}
 	f.Refused = file.refused()
+	if _, err := newOverrides(file.Overrides); err != nil {
+		f.Refused = append(f.Refused, err.Error())
+	} else {
+		f.Lock.Overrides = file.Overrides
+	}
 	r := pnpmReader{file: &file, old: old, foreign: f, graph: graph{}}
 	root := map[string]string{}
 	importer, listed := file.Importers["."]
@@ -122,9 +127,6 @@ func readPNPMLock(text []byte) (*Foreign, error) {
 // refused are the parts of the file that change what packages are, or need.
 func (file *pnpmFile) refused() []string {
 	var refused []string
-	for _, name := range sortedKeys(file.Overrides) {
-		refused = append(refused, fmt.Sprintf("it overrides %s with %s, and dsh applies no overrides", name, file.Overrides[name]))
-	}
 	for _, name := range sortedKeys(file.Patched) {
 		refused = append(refused, fmt.Sprintf("%s is patched, and dsh applies no patches", name))
 	}

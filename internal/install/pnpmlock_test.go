@@ -235,7 +235,7 @@ func TestReadPNPMLockWanted(t *testing.T) {
 func TestReadPNPMLockRefuses(t *testing.T) {
 	const none = "lockfileVersion: '9.0'\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"overrides":    {none + "overrides:\n  b: 1.0.0\n", "it overrides b with 1.0.0"},
+		"overrides":    {none + "overrides:\n  b: 'github:x/y'\n  'b c': 1.0.0\n", `override "b c"`},
 		"patches":      {none + "patchedDependencies:\n  b@1.0.0:\n    hash: x\n    path: p\n", "b@1.0.0 is patched"},
 		"extensions":   {none + "packageExtensionsChecksum: x\n", "packageExtensions"},
 		"hooks":        {none + "pnpmfileChecksum: x\n", ".pnpmfile.cjs"},
@@ -249,6 +249,16 @@ func TestReadPNPMLockRefuses(t *testing.T) {
 		} else if got := strings.Join(f.Refused, "\n"); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+func TestReadPNPMLockOverrides(t *testing.T) {
+	f, err := readPNPMLock([]byte("lockfileVersion: '9.0'\noverrides:\n  b: 1.0.0\n  a>b@2: '-'\n"))
+	if err != nil || len(f.Refused) > 0 {
+		t.Fatalf("%v, refused %q", err, f.Refused)
+	}
+	if diff := cmp.Diff(map[string]string{"b": "1.0.0", "a>b@2": "-"}, f.Lock.Overrides); diff != "" {
+		t.Error(diff)
 	}
 }
 
