@@ -175,7 +175,12 @@ func printPruned(w io.Writer, p *action.Pruned) {
 		}
 		fmt.Fprintf(w, "- %s (%s)\n", line(name), ui.Bytes(e.Bytes))
 	}
-	if len(p.Removed) == 0 {
+	if p.Metadata > 0 {
+		fmt.Fprintf(w, "%s of registries, not asked for in 30 days: %s\n", counted(p.Metadata, "document"), gone)
+	}
+	if len(p.Removed) == 0 && p.Metadata > 0 {
+		fmt.Fprintln(w, "no packages to remove")
+	} else if len(p.Removed) == 0 {
 		fmt.Fprintln(w, "nothing to remove")
 	} else {
 		fmt.Fprintf(w, "%s %s\n", gone, contents(action.Contents{Packages: len(p.Removed), Bytes: p.Bytes}))

@@ -193,8 +193,12 @@ func (env Env) client(opts PluginOptions, dir string) (*registry.Client, error) 
 	if err != nil {
 		return nil, err
 	}
+	mode := opts.Mode
+	if opts.Offline {
+		mode = Offline
+	}
 	return registry.New(config, registry.Options{
-		CacheDir: env.metadataDir(), Mode: opts.Mode, ReadOnly: opts.DryRun,
+		CacheDir: env.metadataDir(), Mode: mode, ReadOnly: opts.DryRun,
 	})
 }
 

@@ -80,6 +80,9 @@ type Pruned struct {
 	Left      Contents      `json:"left"`
 	Young     int           `json:"young"`     // packages that nobody needs and that are too new to go
 	Forgotten []string      `json:"forgotten"` // removed profiles of which nothing is kept any more
+	// Metadata is how many documents of registries have gone, which nobody asked
+	// for in a long time.
+	Metadata int `json:"metadata"`
 	Warnings  []string      `json:"-"`
 }
 
@@ -104,6 +107,11 @@ func PruneStore(ctx context.Context, env Env, opts PruneOptions) (pruned *Pruned
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	documents, err := store.PruneMetadata(env.metadataDir(), opts.Now.Add(-store.MetadataAge), opts.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	pruned.Metadata = documents.Files
 	packages := store.Open(env.Home.StoreDir())
 	choose := func(list []store.Stored) ([]store.Stored, error) {
 		needed, err := env.needed(opts.Forget)

@@ -3,8 +3,6 @@ package action
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"path/filepath"
 
 	"dsh/internal/install/store"
 )
@@ -78,27 +76,7 @@ func MeasureStore(env Env) (size *StoreSize, err error) {
 			size.Files += len(entry.Files())
 		}
 	}
-	size.Metadata, err = bytesBelow(env.metadataDir())
+	documents, err := store.MetadataIn(env.metadataDir())
+	size.Metadata = documents.Bytes
 	return size, err
-}
-
-// bytesBelow is the size of all files below a directory, 0 where there is none.
-func bytesBelow(dir string) (total int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it has just gone, or was never there
-		}
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil {
-			total += info.Size()
-		}
-		return err
-	})
-	return total, err
 }
