@@ -23,8 +23,9 @@ type Origin struct {
 }
 
 // Package is one resolved package: what it is, where its content comes from
-// and what it needs. It holds what the lockfile says of it and nothing else,
-// so that a package from the lockfile and one from a registry are the same.
+// and what it needs. It holds what the lockfile says of it and, but for Node,
+// nothing else, so that a package from the lockfile and one from a registry are
+// the same.
 type Package struct {
 	Name      string // its own name, also where it is installed under an alias
 	Version   string
@@ -38,6 +39,10 @@ type Package struct {
 	Bundled       []string          // sorted names that its archive brings along
 	OS, CPU, Libc []string          // platforms; empty means any
 	Bin           map[string]string // program name -> file
+
+	// Node is the releases of Node.js that it is for, "" for any. The lockfile
+	// does not hold it: whoever is in there was found to be right.
+	Node string
 }
 
 // Lock is the content of a lockfile.

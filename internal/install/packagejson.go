@@ -81,6 +81,7 @@ func packageOf(m *manifest.Manifest) *Package {
 		CPU:           m.CPU,
 		Libc:          m.Libc,
 		Bin:           m.Bin,
+		Node:          m.Engines["node"],
 	}
 }
 

@@ -204,6 +204,9 @@ func (r *resolver) meet(ctx context.Context, e *edge) error {
 		if pkg, err = r.pick(ctx, e); err != nil {
 			return r.failed(ctx, e, err)
 		}
+		if e.optional && pkg.Node != "" && !fitsNode(pkg.Node) {
+			return nil
+		}
 	}
 	peers := r.needs(pkg, e.rule).peers
 	if err := r.meetPeers(ctx, e.from, peers); err != nil {

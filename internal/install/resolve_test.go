@@ -256,6 +256,39 @@ func TestOptionalDependencyWithoutAToken(t *testing.T) {
 	}
 }
 
+// elderly is a shelf of which one package is for old releases of Node.js.
+type elderly struct {
+	shelf
+	name string
+}
+
+func (s elderly) find(ctx context.Context, spec Spec) (*Package, error) {
+	pkg, err := s.shelf.find(ctx, spec)
+	if err == nil && pkg.Name == s.name {
+		pkg.Node = "<12"
+	}
+	return pkg, err
+}
+
+func TestOptionalDependencyForAnotherNode(t *testing.T) {
+	s := elderly{shelf{"a@1.0.0": {"?o@*"}, "o@1.0.0": {"p@*"}, "p@1.0.0": nil, "b@1.0.0": {"o@*"}}, "o"}
+	for _, c := range []struct {
+		wishes []Wish
+		want   []string
+	}{
+		{wish("a@*"), []string{"a@1.0.0"}},
+		{wish("a@*", "b@*"), []string{"a@1.0.0", "b@1.0.0", "o@1.0.0", "p@1.0.0"}}, // b needs it all the same
+	} {
+		root, err := resolveShelf(t, s, nil, c.wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, places(root, c.wishes)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 // locked is a shelf with one package that needs a token.
 type locked struct {
 	shelf
