@@ -14,6 +14,7 @@ const (
 	defaultMaxDocument = 64 << 20 // bytes of one package document
 	defaultMaxTarball  = 1 << 30  // bytes of one archive
 	maxDocuments       = 128      // on their way at once; over HTTP/1.1 they wait for connections
+	documentStreams    = 64       // of them over one connection
 )
 
 // Options are the choices that are not the configuration's. The zero value is
@@ -68,8 +69,11 @@ func New(config Config, opts Options) (*Client, error) {
 	if config.Registry == "" {
 		return nil, errors.New("registry: the configuration is not from LoadConfig")
 	}
+	documents := maxDocuments
 	if c.base == nil {
-		c.base = newNetwork(config)
+		network := newNetwork(config)
+		c.base = network
+		documents = min(documents, documentStreams*len(network.anyone.documents.members))
 	}
 	if c.userAgent == "" {
 		c.userAgent = "dsh"
@@ -77,7 +81,7 @@ func New(config Config, opts Options) (*Client, error) {
 	if c.maxTarball == 0 {
 		c.maxTarball = defaultMaxTarball
 	}
-	c.slots = make(chan struct{}, maxDocuments)
+	c.slots = make(chan struct{}, documents)
 	c.seats = newSeats()
 	c.documents.keep = func(err error) bool { return errors.Is(err, errGone) }
 	c.mode = opts.Mode

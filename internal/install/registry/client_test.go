@@ -349,18 +349,20 @@ func (s *slowly) Read(p []byte) (int, error) {
 
 // What moves may take its time, and what does not move ends.
 func TestProgress(t *testing.T) {
+	long := packumentJSON[:1] + `"readme":"` + strings.Repeat("x", 5500) + `",` + packumentJSON[1:]
 	for _, tt := range []struct {
 		pause time.Duration
 		took  time.Duration
 		want  string
 	}{
-		{5 * time.Second, time.Duration(len(packumentJSON)) * 5 * time.Second, ""},
-		{50 * time.Second, 10 * time.Minute, "get the versions of x from registry.npmjs.org: its answer takes too long"},
+		{100 * time.Millisecond, time.Duration(len(long)) * 100 * time.Millisecond, ""},
+		{115 * time.Millisecond, 10 * time.Minute, "get the versions of x from registry.npmjs.org: its answer takes too long"},
+		{5 * time.Second, 60 * time.Second, "get the versions of x from registry.npmjs.org: no data for 60 s"},
 		{70 * time.Second, 60 * time.Second, "get the versions of x from registry.npmjs.org: no data for 60 s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := newClient(t, mustLoad(t, nil, "fetch-retries=0"), Options{Transport: transport(func(r *http.Request) (*http.Response, error) {
-				resp := answer(200, &slowly{packumentJSON, tt.pause, r.Context()})
+				resp := answer(200, &slowly{long, tt.pause, r.Context()})
 				resp.Request = r
 				return resp, nil
 			})})

@@ -75,13 +75,13 @@ func openPackument(name, registry, data string) (*Packument, error) {
 		return nil, errCompact
 	}
 	count, odd, tags := uint64(number(data, 0)), uint64(number(data, 4)), uint64(number(data, 8))
-	p := &Packument{
-		Name: name, Registry: registry, Tags: make(map[string]string, min(tags, maxVersions)),
-		count: int(count), odd: int(odd),
-		latest: -1, flags: number(data, 12), changed: int64(uint64(number(data, 16)) | uint64(number(data, 20))<<32),
-	}
 	if odd > count || headSize+tags*tagSize+count*recordSize > uint64(len(data)) {
 		return nil, errCompact
+	}
+	p := &Packument{
+		Name: name, Registry: registry, Tags: make(map[string]string, tags),
+		count: int(count), odd: int(odd),
+		latest: -1, flags: number(data, 12), changed: int64(uint64(number(data, 16)) | uint64(number(data, 20))<<32),
 	}
 	tagged := data[headSize : headSize+tags*tagSize]
 	p.records = data[headSize+len(tagged):][:count*recordSize]

@@ -140,7 +140,8 @@ func (t *connecting) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	done := sync.OnceFunc(func() { close(connected) })
 	defer done()
-	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { done() }})
+	// When the request is on its way, others find its connection.
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: done})
 	return t.transport.RoundTrip(req.WithContext(ctx))
 }
 
@@ -223,6 +224,10 @@ func (e *stallError) Error() string {
 // Timeout makes it a timeout for callers that ask, as net.Error does.
 func (e *stallError) Timeout() bool { return true }
 
+// leastProgress is how many bytes a server has to send in the time that it may
+// send nothing, so that an exchange that only drips comes to an end as well.
+const leastProgress = 512
+
 // stallTransport ends an exchange when nothing has come for some time: neither
 // the head of the answer nor more of its body. However long the whole takes is
 // fine, and time in which the caller does not read does not count.
@@ -254,6 +259,7 @@ func (t *stallTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		ReadCloser: resp.Body,
 		timer:      timer,
 		after:      t.after,
+		left:       t.after,
 		cause:      func(err error) error { return stalled(ctx, err) },
 		cancel:     func() { cancel(nil) },
 	}
@@ -272,14 +278,22 @@ type stallBody struct {
 	io.ReadCloser
 	timer  *time.Timer
 	after  time.Duration
+	left   time.Duration // until there has to be progress
+	got    int           // bytes since there was
 	cause  func(error) error
 	cancel func()
 }
 
 func (b *stallBody) Read(p []byte) (int, error) {
-	b.timer.Reset(b.after)
+	start := time.Now()
+	b.timer.Reset(b.left)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
+	if b.got += n; b.got >= leastProgress {
+		b.left, b.got = b.after, 0
+	} else {
+		b.left = max(0, b.left-time.Since(start))
+	}
 	if err != nil {
 		err = b.cause(err)
 	}
