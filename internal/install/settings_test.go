@@ -70,3 +70,50 @@ func TestReadSettingsErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsOfAProfile changes the settings of a profile: the next install
+// follows, and a frozen one refuses.
+func TestSettingsOfAProfile(t *testing.T) {
+	w := newWorkshop(t)
+	install := func(frozen bool) (*Result, error) {
+		return w.try("p", func(j *Job) (*Result, error) { return j.Install(t.Context(), InstallOptions{Frozen: frozen}) })
+	}
+	manifest := func(more string) {
+		w.write("profiles/p/package.json", `{"name": "p", "dependencies": {"is-odd": "^3.0.0", "@acme/peer-met": "^1.0.0"}, "dsh": {"profile": {"bundles": []}}`+more+"}\n")
+	}
+	version := func(at string) string {
+		n, _ := w.lock("p").at(at)
+		return n.version()
+	}
+	manifest("")
+	if _, err := install(false); err != nil {
+		t.Fatal(err)
+	}
+	was := version("node_modules/is-number")
+	for _, step := range []struct {
+		name    string
+		set     func()
+		changes func() bool
+	}{
+		{"overrides", func() { manifest(`, "overrides": {"is-number": "7.0.0"}`) }, func() bool { return version("node_modules/is-number") == "7.0.0" }},
+		{"no overrides", func() { manifest("") }, func() bool { return version("node_modules/is-number") == was }},
+		{"autoInstallPeers", func() { w.write("profiles/p/pnpm-workspace.yaml", "autoInstallPeers: true\n") }, func() bool { return w.lock("p").AutoPeers }},
+	} {
+		step.set()
+		if _, err := install(true); fault.ClassOf(err) != fault.Package || !strings.Contains(err.Error(), "must not change") {
+			t.Errorf("%s: a frozen install: %v", step.name, err)
+		}
+		if _, err := install(false); err != nil {
+			t.Fatal(err)
+		}
+		if !step.changes() {
+			t.Errorf("%s: the lockfile is %s", step.name, w.lock("p").Bytes())
+		}
+		if _, err := install(true); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
+	}
+	if result := w.run("p", func(j *Job) (*Result, error) { return j.Dedupe(t.Context()) }); result.Tree.Added+result.Tree.Changed+result.Tree.Removed > 0 {
+		t.Errorf("there is nothing to share, and %+v changed", result.Tree)
+	}
+}
