@@ -38,7 +38,7 @@ var killedInstalls = []killedInstall{
 	{name: "frozen, all cached", prepare: [][]string{in("demo", "add", "f0", "f1")}, gone: []string{"profiles/demo/node_modules"}, command: in("demo", "install", "--frozen-lockfile")},
 	{name: "frozen, nothing cached", prepare: [][]string{in("demo", "add", "f0", "f1")}, gone: []string{"profiles/demo/node_modules", "store"}, command: in("demo", "install", "--frozen-lockfile")},
 	{name: "without a lockfile", prepare: [][]string{in("demo", "add", "f0", "f1")}, gone: []string{"profiles/demo/dsh-lock.yaml", "profiles/demo/node_modules"}, command: in("demo", "install")},
-	{name: "two at once, nothing cached", prepare: [][]string{in("demo", "add", "f17"), in("other", "add", "f18")}, gone: []string{"store"}, command: in("demo", "add", "f0"), beside: in("other", "add", "f0", "f2")},
+	{name: "two at once, nothing cached", prepare: [][]string{in("demo", "add", "f12"), in("other", "add", "f13")}, gone: []string{"store"}, command: in("demo", "add", "f0"), beside: in("other", "add", "f0", "f2")},
 }
 
 // TestInstallsKilled kills installs of every kind, 200 in all, each at a random moment. Whatever the moment: the profile loads and is the old
@@ -47,7 +47,7 @@ var killedInstalls = []killedInstall{
 func TestInstallsKilled(t *testing.T) {
 	rounds, seed := number(t, "DSH_CRASH_ROUNDS", 200), number(t, "DSH_CRASH_SEED", time.Now().Nanosecond())
 	t.Logf("DSH_CRASH_SEED=%d", seed)
-	server, err := npmtest.New(forest(t, 20))
+	server, err := npmtest.New(forest(t, 14))
 	if err != nil {
 		t.Fatal(err)
 	}
