@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -27,9 +26,6 @@ type cache struct {
 	dir      string
 	readOnly bool
 	places   sync.Map // directory by registry
-
-	slabs sync.Mutex
-	slab  []byte // what is left of it
 
 	mu      sync.Mutex
 	waiting []*keptDocument
@@ -120,26 +116,24 @@ func (c *Client) usable(d document, k *keptDocument) bool {
 	return 0 <= age && age < allowed
 }
 
-// keptVersion is a kept document about all versions of a package, if it may
-// stand for the one of a version.
-func (c *Client) keptVersion(all document, version string) *Packument {
+// keptVersion is the manifest of a version as a kept document about all versions
+// has it, or nil.
+func (c *Client) keptVersion(all document, version string) (m *Manifest) {
 	if c.mode == Fresh {
 		return nil
 	}
-	kept := c.cache.load(all)
-	if kept == nil || kept.packument.find(version) < 0 {
-		return nil
-	}
-	if age := time.Since(kept.fetched); c.mode == UseCache && (age < 0 || age >= longestTime) {
-		return nil
-	}
-	return kept.packument
+	c.cache.lend(all, func(kept *keptDocument) {
+		if age := time.Since(kept.fetched); c.mode == UseCache && (age < 0 || age >= longestTime) {
+			return
+		}
+		kept.packument.lent = true
+		m, _ = kept.packument.Manifest(version)
+	})
+	return m
 }
 
-const (
-	smallestRead = 64 << 10 // no less of a slab is read into
-	maxFile      = maxTexts + maxTexts/2
-)
+// maxFile is how many bytes of a file are read.
+const maxFile = maxTexts + maxTexts/2
 
 // A file begins with these, which change with the form.
 const fileMagic = "dsh-doc1"
@@ -202,63 +196,62 @@ func fileName(d document) string {
 }
 
 // load is what is kept of a document, or nil.
-func (c *cache) load(d document) *keptDocument {
+func (c *cache) load(d document) (kept *keptDocument) {
+	c.lend(d, func(k *keptDocument) {
+		data := strings.Clone(k.data)
+		own := *k
+		own.etag, own.lastModified, own.data = strings.Clone(k.etag), strings.Clone(k.lastModified), data
+		p, err := openPackument(d.name, d.registry, data)
+		if err != nil {
+			return
+		}
+		own.packument = p
+		kept = &own
+	})
+	return kept
+}
+
+// readers are buffers for files.
+var readers = sync.Pool{New: func() any {
+	buf := make([]byte, 64<<10)
+	return &buf
+}}
+
+// lend calls use with what is kept of a document, if anything is. Its memory is
+// for other files afterwards.
+func (c *cache) lend(d document, use func(*keptDocument)) {
 	if c == nil {
-		return nil
+		return
 	}
 	file := c.file(d)
 	if file == "" {
-		return nil
+		return
 	}
-	data, err := c.read(file)
-	if err != nil {
-		return nil
-	}
-	return parseKept(d, data)
-}
-
-// slabSize is how much memory for files is taken at once.
-const slabSize = 1 << 20
-
-// read is the content of a file. Many small ones share their memory.
-func (c *cache) read(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", err
+		return
 	}
 	defer f.Close() // it was only read
-	c.slabs.Lock()
-	defer c.slabs.Unlock()
+	buf := readers.Get().(*[]byte)
+	defer readers.Put(buf)
+	n := 0
 	for {
-		if len(c.slab) < smallestRead {
-			c.slab = make([]byte, slabSize)
+		m, err := f.Read((*buf)[n:])
+		if n += m; err == io.EOF || err == nil && n < len(*buf) {
+			break // a shorter file than the buffer comes at once
 		}
-		n, err := f.Read(c.slab)
-		if err != nil {
-			return "", err
+		if err != nil || len(*buf) > maxFile {
+			return
 		}
-		if n < len(c.slab) {
-			data := c.slab[:n:n]
-			c.slab = c.slab[n:]
-			// Nothing changes the bytes from here on.
-			return unsafe.String(unsafe.SliceData(data), n), nil
-		}
-		if n == slabSize {
-			info, err := f.Stat()
-			if err != nil || info.Size() > maxFile {
-				return "", cmp.Or(err, errTexts)
-			}
-			data := make([]byte, info.Size())
-			if _, err := f.ReadAt(data, 0); err != nil {
-				return "", err
-			}
-			return unsafe.String(unsafe.SliceData(data), len(data)), nil
-		}
-		// There may be more of it than the slab had room for.
-		c.slab = nil
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return "", err
-		}
+		grown := make([]byte, 4*len(*buf))
+		copy(grown, (*buf)[:n])
+		*buf = grown
+	}
+	if n == 0 {
+		return
+	}
+	if k := parseKept(d, unsafe.String(&(*buf)[0], n)); k != nil {
+		use(k)
 	}
 }
 

@@ -305,10 +305,10 @@ func TestCacheDamage(t *testing.T) {
 	}
 }
 
-// Files of all sizes come back, whatever is left of the memory they share.
+// Files of all sizes come back.
 func TestCacheSizes(t *testing.T) {
 	c := newCache(t.TempDir(), false)
-	sizes := []int{0, 10, smallestRead - 500, 300_000, 300_000, 300_000, 300_000, slabSize - 300, slabSize, slabSize + 1, 3 * slabSize, 5, 700_000, 700_000}
+	sizes := []int{0, 10, 65_000, 65_300, 65_536, 66_000, 300_000, 262_144, 5, 1 << 20, 1<<20 + 1, 3 << 20, 5, 700_000}
 	for i, size := range sizes {
 		d := document{registry: DefaultRegistry, name: fmt.Sprint("p", i)}
 		text := fmt.Sprintf(`{"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"deprecated":%q}}}`, strings.Repeat("x", size))
@@ -378,6 +378,83 @@ func TestCacheVersions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What was found in a kept document stays when its memory is used again.
+func TestCacheLends(t *testing.T) {
+	text := func(letter string) string {
+		return strings.ReplaceAll(`{"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"dependencies":{"A":"^A"},"bin":{"A":"A.js"},"os":["A"],
+			"deprecated":"AAA","scripts":{"install":"A"},"dist":{"tarball":"https://A.example/A.tgz","shasum":"A"}}}}`, "A", letter)
+	}
+	f := &fake{answer: func(r *http.Request) (int, string, []string) {
+		return 200, text(strings.TrimPrefix(r.URL.Path, "/")), nil
+	}}
+	dir := t.TempDir()
+	var want, got []string
+	for _, found := range []*[]string{&want, &got} {
+		err := get(t, f, Options{CacheDir: dir, Mode: PreferOffline}, func(c *Client) error {
+			var manifests []*Manifest
+			for _, name := range []string{"a", "b", "c", "d"} {
+				m, err := c.Find(context.Background(), name, "^1", PickOptions{})
+				if err != nil {
+					return err
+				}
+				manifests = append(manifests, m.Manifest)
+			}
+			for _, m := range manifests {
+				*found = append(*found, fmt.Sprintf("%+v", *m))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked := f.take(); len(f.asked) != 0 || strings.Count(asked, "/") != 4 {
+		t.Errorf("asked %s", asked)
+	}
+	if !slices.Equal(want, got) || !strings.Contains(want[3], "d.example") || !strings.Contains(want[0], "OS:[a]") {
+		t.Errorf("found\n%q, want\n%q", got, want)
+	}
+	err := get(t, f, Options{CacheDir: dir, Mode: Offline}, func(c *Client) error {
+		_, err := c.Find(context.Background(), "a", "^7", PickOptions{})
+		return err
+	})
+	if none, ok := errors.AsType[*NoMatchError](err); !ok || !slices.Equal(none.Newest, []string{"1.0.0"}) {
+		t.Errorf("%v", err)
+	}
+}
+
+// One version is described whole, also where the abbreviated document is there.
+func TestDescribed(t *testing.T) {
+	for name, single := range map[string]int{"served alone": 200, "not served": 404} {
+		f := &fake{answer: func(r *http.Request) (int, string, []string) {
+			const whole = `{"name":"x","version":"1.0.0","dsh":{"bundle":{}},"scripts":{"postinstall":"y"}}`
+			switch {
+			case r.URL.Path == "/x/1.0.0":
+				return single, whole, nil
+			case strings.Contains(r.Header.Get("Accept"), "install-v1"):
+				return 200, `{"versions":{"1.0.0":{"hasInstallScript":true}}}`, nil
+			}
+			return 200, `{"versions":{"1.0.0":` + whole + `}}`, nil
+		}}
+		dir := t.TempDir()
+		for range 2 {
+			err := get(t, f, Options{CacheDir: dir}, func(c *Client) error {
+				if m, err := c.Find(context.Background(), "x", "^1", PickOptions{}); err != nil || m.Layer || !slices.Equal(m.Scripts, []string{"install"}) {
+					return fmt.Errorf("found %+v, %w", m, err)
+				}
+				m, err := c.Described(context.Background(), "x", "1.0.0")
+				if err != nil || !m.Layer || !slices.Equal(m.Scripts, []string{"postinstall"}) {
+					return fmt.Errorf("described %+v, %w", m, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
 }
 
 // The abbreviated document does not say when versions were published, and need

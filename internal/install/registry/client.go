@@ -135,6 +135,9 @@ func (c *Client) Find(ctx context.Context, name, wanted string, opts PickOptions
 		m, err := c.Version(ctx, name, version)
 		return Choice{Manifest: m}, err
 	}
+	if choice, ok := c.findKept(document{name: name, registry: c.RegistryFor(name)}, wanted, opts); ok {
+		return choice, nil
+	}
 	p, err := c.Packument(ctx, name)
 	if err == nil && !opts.Before.IsZero() && !p.dated(opts.Before) {
 		// The abbreviated form has no times.
@@ -146,6 +149,27 @@ func (c *Client) Find(ctx context.Context, name, wanted string, opts PickOptions
 	return p.pick(wanted, opts)
 }
 
+// findKept finds a version in a document that is kept on disk, of which nothing
+// else stays in memory: a tree asks once or twice about each of a thousand
+// packages, and memory is dearer than reading such a file again.
+func (c *Client) findKept(d document, wanted string, opts PickOptions) (choice Choice, ok bool) {
+	if c.mode == Fresh || c.documents.has(d) {
+		return Choice{}, false
+	}
+	c.cache.lend(d, func(kept *keptDocument) {
+		p := kept.packument
+		if !c.usable(d, kept) || !opts.Before.IsZero() && !p.dated(opts.Before) {
+			return
+		}
+		p.lent = true
+		var err error
+		choice, err = p.pick(wanted, opts)
+		// An error would need more of the document.
+		ok = err == nil
+	})
+	return choice, ok
+}
+
 // Version is the manifest of one exact version. It asks for that version alone
 // where the registry serves such documents, which is far less to read.
 func (c *Client) Version(ctx context.Context, name string, version npmrange.Version) (*Manifest, error) {
@@ -154,12 +178,12 @@ func (c *Client) Version(ctx context.Context, name string, version npmrange.Vers
 	if p, ok := c.documents.peek(all); ok {
 		return p.exact(d.version)
 	}
-	p, err := c.documents.do(ctx, d, func() (*Packument, error) {
-		if p := c.keptVersion(all, d.version); p != nil {
-			return p, nil
+	if !c.documents.has(d) {
+		if m := c.keptVersion(all, d.version); m != nil {
+			return m, nil
 		}
-		return c.load(ctx, d)
-	})
+	}
+	p, err := c.documents.do(ctx, d, func() (*Packument, error) { return c.load(ctx, d) })
 	if errors.Is(err, errGone) || errors.Is(err, errStatus) {
 		// Nothing of use there: the registry may not serve such documents, or have
 		// no such version, and its document about the package says which.
@@ -169,6 +193,21 @@ func (c *Client) Version(ctx context.Context, name string, version npmrange.Vers
 		return nil, err
 	}
 	return p.exact(d.version)
+}
+
+// Described is all that the registry knows about one version, also where the
+// abbreviated document is at hand, which says neither which scripts there are
+// nor whether it is a layer.
+func (c *Client) Described(ctx context.Context, name, version string) (*Manifest, error) {
+	d := document{name: name, version: version, registry: c.RegistryFor(name), full: true}
+	p, err := c.documents.do(ctx, d, func() (*Packument, error) { return c.load(ctx, d) })
+	if errors.Is(err, errGone) || errors.Is(err, errStatus) {
+		p, err = c.packument(ctx, document{name: name, full: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.exact(version)
 }
 
 // escapedName is the name as registries have it in addresses: @scope%2fname.

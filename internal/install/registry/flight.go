@@ -72,3 +72,10 @@ func (f *flight[K, T]) peek(key K) (value T, ok bool) {
 		return value, false
 	}
 }
+
+// has reports whether a key was asked for.
+func (f *flight[K, T]) has(key K) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[key] != nil
+}

@@ -34,6 +34,8 @@ type Packument struct {
 	flags   uint32
 	changed int64 // in milliseconds, 0 where it is not said
 
+	lent bool // the memory of the texts is for something else afterwards
+
 	mu        sync.Mutex
 	manifests map[int]*Manifest // those that were looked at
 }
@@ -226,6 +228,11 @@ func (p *Packument) read(r *record) (*Manifest, error) {
 			own[field-fieldDeprecated] = raw
 		}
 	}
+	version := p.text(r.text)
+	if p.lent {
+		version = strings.Clone(version)
+		copyTexts(members[:], own[:])
+	}
 	read, err := members.Manifest(p.Name)
 	if err != nil {
 		return nil, err
@@ -240,7 +247,7 @@ func (p *Packument) read(r *record) (*Manifest, error) {
 		return s
 	}
 	m := &Manifest{Manifest: *read, Published: r.time()}
-	m.Version = p.text(r.text)
+	m.Version = version
 	m.Dist = Dist{Integrity: text(fieldIntegrity), Shasum: text(fieldShasum), Tarball: text(fieldTarball)}
 	if sum := own[fieldSHA512-fieldDeprecated]; sum != "" {
 		m.Dist.Integrity = "sha512-" + base64.StdEncoding.EncodeToString([]byte(sum))
@@ -259,6 +266,25 @@ func (p *Packument) read(r *record) (*Manifest, error) {
 		}
 	}
 	return m, err
+}
+
+// copyTexts moves texts to memory of their own, which they share.
+func copyTexts(lists ...[]string) {
+	size := 0
+	for _, list := range lists {
+		for _, text := range list {
+			size += len(text)
+		}
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, list := range lists {
+		for i, text := range list {
+			from := b.Len()
+			b.WriteString(text)
+			list[i] = b.String()[from:]
+		}
+	}
 }
 
 // node is engines.node of a version.
