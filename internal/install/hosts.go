@@ -108,7 +108,7 @@ func hostReport(before, now *Lock, m *profile.Manifest, policy HostPolicy, provi
 		}
 	}
 	for _, plugin := range sortedKeys(byPlugin) {
-		warnings = append(warnings, hostWarning(plugin, byPlugin[plugin]))
+		warnings = append(warnings, hostWarning(plugin, byPlugin[plugin], policy))
 	}
 	return copies, warnings
 }
@@ -126,7 +126,7 @@ func isForeignHost(l *Lock, m *profile.Manifest, provides provider, name string)
 // maxListed bounds how many packages one warning names.
 const maxListed = 5
 
-func hostWarning(plugin string, copies []HostCopy) string {
+func hostWarning(plugin string, copies []HostCopy, policy HostPolicy) string {
 	var listed []string
 	for _, c := range copies[:min(len(copies), maxListed)] {
 		listed = append(listed, fmt.Sprintf("%s (%s)", c.describe(), fromProfile(c.Chain...)))
@@ -137,6 +137,9 @@ func hostWarning(plugin string, copies []HostCopy) string {
 	what := "packages of the harness"
 	if len(copies) == 1 {
 		what = "a package of the harness"
+	}
+	if policy == OmitHosts {
+		return fmt.Sprintf("%s brings %s that the installation does not have, and that are installed all the same: %s", plugin, what, strings.Join(listed, ", "))
 	}
 	return fmt.Sprintf(`%s brings a second copy of %s: %s; its author should have them under peerDependencies, and "hostPackages": "%s" below dsh.profile in package.json leaves them out`,
 		plugin, what, strings.Join(listed, ", "), OmitHosts)

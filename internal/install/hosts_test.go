@@ -133,6 +133,10 @@ func TestOmitHosts(t *testing.T) {
 	if err := lock.MadeFor(omit, some); err != nil {
 		t.Error(err)
 	}
+	_, warnings := hostReport(nil, lock, testManifest(t, `{}`), OmitHosts, some, commandOf)
+	if len(warnings) != 2 || !strings.Contains(warnings[0], "that the installation does not have, and that are installed all the same") {
+		t.Errorf("got %q", warnings)
+	}
 	if err := lock.MadeFor(omit, nil); err == nil {
 		t.Error("an installation that has more is no difference")
 	}

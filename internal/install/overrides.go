@@ -373,10 +373,14 @@ func npmOverrides(in string, value any, into map[string]string) error {
 		}
 		switch v := v.(type) {
 		case string:
-			into[in+key] = anyVersion(v)
+			if anyVersion(v) != "*" { // which npm reads as no rule
+				into[in+key] = v
+			}
 		case map[string]any:
-			if own, ok := v["."].(string); ok {
-				into[in+key] = anyVersion(own)
+			if own, ok := v["."].(string); ok && anyVersion(own) != "*" {
+				into[in+key] = own
+			} else if ok {
+				// It only holds the rules below it.
 			} else if _, wanted, _ := splitName(key); wanted != "" {
 				into[in+key] = wanted // npm reads a range here as what is given, too
 			}

@@ -30,10 +30,10 @@ func TestReadOverrides(t *testing.T) {
 		"none": {`{}`, "", nil},
 		"npm": {
 			`{"overrides": {"a": "1", "b@^2": "2.1.0", "c": ""}}`, "",
-			map[string]string{"a": "1", "b@^2": "2.1.0", "c": "*"},
+			map[string]string{"a": "1", "b@^2": "2.1.0"},
 		},
 		"npm nested": {
-			`{"overrides": {"a": {".": "1", "b": "2", "c": {"d@3": "4"}}, "e@^5": {"f": "6"}}}`, "",
+			`{"overrides": {"a": {".": "1", "b": "2", "c": {".": "*", "d@3": "4"}}, "e@^5": {"f": "6"}}}`, "",
 			map[string]string{"a": "1", "a>>b": "2", "a>>c>>d@3": "4", "e@^5": "^5", "e@^5>>f": "6"},
 		},
 		"references": {

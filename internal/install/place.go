@@ -194,6 +194,11 @@ func (r *resolver) meet(ctx context.Context, e *edge) error {
 		pkg = cmp.Or(e.shared(r.shared), pkg)
 	}
 	switch {
+	case pkg != nil && pkg.Origin.Kind == Link:
+		// Nothing pins a linked folder. One that is gone stays as it was.
+		if now, err := r.pick(ctx, e); err == nil {
+			pkg = now
+		}
 	case pkg != nil:
 	case found != nil:
 		pkg = found.pkg

@@ -256,6 +256,37 @@ func TestOptionalDependencyWithoutAToken(t *testing.T) {
 	}
 }
 
+// edited is a shelf beside which a folder stands in some version.
+type edited struct {
+	shelf
+	version string // "" where the folder is gone
+}
+
+func (s edited) find(ctx context.Context, spec Spec) (*Package, error) {
+	switch {
+	case spec.Kind != Link:
+		return s.shelf.find(ctx, spec)
+	case s.version == "":
+		return nil, fault.Errorf(fault.Package, "there is no such folder")
+	}
+	return &Package{Name: "l", Version: s.version, Origin: Origin{Link, "../l"}}, nil
+}
+
+func TestLinkedFoldersAreReadAgain(t *testing.T) {
+	var lock *Lock
+	wishes := []Wish{{Name: "l", Wanted: "link:../l"}}
+	for _, c := range []struct{ version, want string }{{"1.0.0", "1.0.0"}, {"2.0.0", "2.0.0"}, {"", "2.0.0"}} {
+		root, err := resolveShelf(t, edited{shelf{}, c.version}, lock, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := root.children["l"].pkg.Version; got != c.want {
+			t.Errorf("the folder says %s, the tree %s", c.version, got)
+		}
+		lock = lockOf(root, wishes)
+	}
+}
+
 // elderly is a shelf of which one package is for old releases of Node.js.
 type elderly struct {
 	shelf
