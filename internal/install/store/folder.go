@@ -55,13 +55,17 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 			case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }):
 				return &UnsafeEntryError{name, "has a character in its name that other systems cannot hold"}
 			case d.IsDir():
+				if err := c.names.count(name); err != nil {
+					return err
+				}
 				return dst.Mkdir(name)
 			case d.Type()&fs.ModeSymlink != 0:
 				return &UnsafeEntryError{name, "is a symbolic link; a copied package folder holds files only"}
 			case !d.Type().IsRegular():
 				return &UnsafeEntryError{name, "is neither a file nor a directory"}
-			case len(c.files) >= maxFiles:
-				return fault.Errorf(fault.Policy, "%s holds more than %d files", dir, maxFiles)
+			}
+			if err := c.names.count(name); err != nil {
+				return err
 			}
 			return c.file(name)
 		})
@@ -116,6 +120,7 @@ type folderCopy struct {
 	sum   hash.Hash
 	left  int64 // bytes that may still be copied
 	files []File
+	names rules
 }
 
 func (c *folderCopy) file(name string) error {

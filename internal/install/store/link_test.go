@@ -46,6 +46,7 @@ func TestLink(t *testing.T) {
 		entry{name: "package/node_modules/a/index.js", body: "a"},
 		entry{name: "package/node_modules/a/node_modules/deep/index.js", body: "deep"},
 		entry{name: "package/node_modules/ab/index.js", body: "ab"},
+		entry{name: "package/node_modules/a-b/index.js", body: "a-b"}, // its directory comes between those of a
 		entry{name: "package/node_modules/@s/b/index.js", body: "b"},
 		entry{name: "package/node_modules/.bin/a", body: "a", mode: 0o755},
 	), Integrity{})
@@ -54,7 +55,7 @@ func TestLink(t *testing.T) {
 	}
 	all := map[string]string{
 		"package.json": "-r--r--r--", "bin/run": "-r-xr-xr-x", "node_modules/a/index.js": "-r--r--r--",
-		"node_modules/a/node_modules/deep/index.js": "-r--r--r--", "node_modules/ab/index.js": "-r--r--r--",
+		"node_modules/a-b/index.js": "-r--r--r--", "node_modules/a/node_modules/deep/index.js": "-r--r--r--", "node_modules/ab/index.js": "-r--r--r--",
 		"node_modules/@s/b/index.js": "-r--r--r--", "node_modules/.bin/a": "-r-xr-xr-x",
 	}
 	less := map[string]string{
@@ -64,7 +65,7 @@ func TestLink(t *testing.T) {
 		"package.json": "-rw-r--r--", "bin/run": "-rwxr-xr-x", "node_modules/ab/index.js": "-rw-r--r--",
 	}
 	skip := func(dir string) bool {
-		return dir == "node_modules/a" || dir == "node_modules/@s/b" || dir == "node_modules/.bin"
+		return dir == "node_modules/a" || dir == "node_modules/a-b" || dir == "node_modules/@s/b" || dir == "node_modules/.bin"
 	}
 	for name, c := range map[string]struct {
 		mode Mode
@@ -80,6 +81,11 @@ func TestLink(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, laid(t, dst)); diff != "" {
 				t.Error(diff)
+			}
+			for _, dir := range []string{"node_modules/a", "node_modules/a-b", "node_modules/.bin"} {
+				if _, err := os.Lstat(filepath.Join(dst, filepath.FromSlash(dir))); (err == nil) != (c.skip == nil) {
+					t.Errorf("%s: %v", dir, err)
+				}
 			}
 			if err := e.Link(dst, c.mode, c.skip); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("over what is there: %v", err)

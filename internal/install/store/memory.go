@@ -27,6 +27,8 @@ const (
 	maxPacked   = 16 << 20 // of one archive in memory
 	packedTotal = 48 << 20 // of all, and one more may grow beyond it
 	maxInMemory = 32 << 20 // of one unpacked archive in memory
+	maxOwn      = 4 << 20  // of the same, in the memory that an unpacker has to itself
+	maxLarge    = 2        // unpacked archives in memory that are larger
 )
 
 // packedSizes are the sizes of the buffers that archives are read into.
@@ -130,7 +132,8 @@ func readArchive(ctx context.Context, archive io.Reader) (p *packed, whole bool,
 
 // unpacker unpacks one archive at a time, with memory that it keeps.
 type unpacker struct {
-	out     []byte // of the unpacked archive
+	own     []byte // for an unpacked archive of usual size
+	large   []byte // for a larger one, while it is unpacked
 	inflate inflate.Decoder
 	members []member
 	files   []fileInMemory
@@ -155,6 +158,16 @@ var unpackers = sync.OnceValue(func() chan *unpacker {
 	return all
 })
 
+// large is the memory for unpacked archives that are large. It is made when it is
+// needed, and kept: commands run without collecting garbage.
+var large = func() chan []byte {
+	all := make(chan []byte, maxLarge)
+	for range maxLarge {
+		all <- nil
+	}
+	return all
+}()
+
 func takeUnpacker(ctx context.Context) (*unpacker, error) {
 	select {
 	case u := <-unpackers():
@@ -165,9 +178,17 @@ func takeUnpacker(ctx context.Context) (*unpacker, error) {
 }
 
 func (u *unpacker) giveBack() {
+	u.free()
+	unpackers() <- u
+}
+
+func (u *unpacker) free() {
 	clear(u.members) // their names
 	clear(u.files)
-	unpackers() <- u
+	if u.large != nil {
+		large <- u.large
+		u.large = nil
+	}
 }
 
 // unpack writes the files of an archive into an empty directory and lists them.
@@ -178,7 +199,7 @@ func (u *unpacker) giveBack() {
 // knows of it, there is no link in it, since only files and directories are
 // made, and the names have passed the rules.
 func (u *unpacker) unpack(ctx context.Context, archive []byte, dir *staging.Dir) (listing, error) {
-	out, ok := u.gunzip(archive)
+	out, ok := u.gunzip(ctx, archive)
 	if ok {
 		u.members, ok = walkTar(out, u.members[:0])
 	}
@@ -244,7 +265,7 @@ func (u *unpacker) plan() error {
 
 // gunzip unpacks into the unpacker's own memory. It reports false for what is
 // too large, or not one whole gzip member.
-func (u *unpacker) gunzip(archive []byte) (out []byte, ok bool) {
+func (u *unpacker) gunzip(ctx context.Context, archive []byte) (out []byte, ok bool) {
 	const trailer = 8 // checksum and size
 	packed, ok := cutGzipHeader(archive)
 	if !ok || len(packed) < trailer {
@@ -255,12 +276,33 @@ func (u *unpacker) gunzip(archive []byte) (out []byte, ok bool) {
 	if size > maxInMemory {
 		return nil, false
 	}
-	if size > int64(len(u.out)) {
-		u.out = make([]byte, min(max(2*size, 1<<20), maxInMemory))
+	memory, ok := u.memory(ctx, size)
+	if !ok {
+		return nil, false
 	}
-	n, read, err := u.inflate.Inflate(u.out, packed)
-	out = u.out[:n]
+	n, read, err := u.inflate.Inflate(memory, packed)
+	out = memory[:n]
 	return out, err == nil && read == len(packed)-trailer && int64(n) == size && crc32.ChecksumIEEE(out) == binary.LittleEndian.Uint32(end)
+}
+
+// memory is room for an unpacked archive. Who has the memory for a large one
+// waits for nobody else.
+func (u *unpacker) memory(ctx context.Context, size int64) ([]byte, bool) {
+	if size <= maxOwn {
+		if size > int64(len(u.own)) {
+			u.own = make([]byte, min(max(2*size, 1<<20), maxOwn))
+		}
+		return u.own, true
+	}
+	select {
+	case u.large = <-large:
+	case <-ctx.Done():
+		return nil, false
+	}
+	if u.large == nil {
+		u.large = make([]byte, maxInMemory)
+	}
+	return u.large, true
 }
 
 // cutGzipHeader takes the header off a gzip member (RFC 1952).

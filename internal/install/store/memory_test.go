@@ -1,6 +1,7 @@
 package store
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -99,6 +101,14 @@ func TestArchiveBreaksOff(t *testing.T) {
 	packedBudget.Release(packedTotal)
 }
 
+// inOneGo is whether an archive is inflated from memory to memory.
+func inOneGo(t *testing.T, archive []byte) bool {
+	var u unpacker
+	defer u.free()
+	_, ok := u.gunzip(t.Context(), archive)
+	return ok
+}
+
 // Whatever is in front of and behind the compressed data, the files are the same.
 func TestGzipForms(t *testing.T) {
 	plain := tgz(t, entry{name: "package/a", body: "a"}, entry{name: "package/b", body: "b"})
@@ -133,8 +143,7 @@ func TestGzipForms(t *testing.T) {
 		"more after it": {append(bytes.Clone(plain), "more"...), false},
 	} {
 		s := Open(filepath.Join(t.TempDir(), "store"))
-		u := new(unpacker)
-		if _, ok := u.gunzip(c.archive); ok != c.fast {
+		if ok := inOneGo(t, c.archive); ok != c.fast {
 			t.Errorf("%s: in one go: %t", name, ok)
 		}
 		e, err := add(t, s, c.archive, sumOf(c.archive))
@@ -146,13 +155,13 @@ func TestGzipForms(t *testing.T) {
 		}
 	}
 	for i := range plain {
-		if _, ok := new(unpacker).gunzip(plain[:i]); ok {
+		if inOneGo(t, plain[:i]) {
 			t.Errorf("the first %d bytes are an archive", i)
 		}
 	}
 	wrong := bytes.Clone(plain)
 	wrong[len(wrong)-8] ^= 1
-	if _, ok := new(unpacker).gunzip(wrong); ok {
+	if inOneGo(t, wrong) {
 		t.Error("a wrong checksum was not noticed")
 	}
 }
@@ -182,6 +191,61 @@ func TestFileAndDirectory(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Names are bounded, whatever few bytes they come in.
+func TestManyNames(t *testing.T) {
+	deep := strings.Repeat("a/", 480)
+	for name, c := range map[string]struct {
+		count int
+		name  func(i int) string
+	}{
+		"directories": {500, func(i int) string { return fmt.Sprintf("p/%03d/%sx", i, deep) }},
+		"long names":  {maxNames / 900, func(i int) string { return fmt.Sprintf("p/%06d-%s", i, strings.Repeat("n", 1000)) }},
+		"many files":  {maxFiles + 1, func(i int) string { return fmt.Sprintf("p/%d", i) }},
+	} {
+		var r rules
+		r.reset()
+		var err error
+		for i := 0; i < c.count && err == nil; i++ {
+			_, _, err = r.admit(member{name: c.name(i), kind: tar.TypeReg})
+		}
+		if fault.ClassOf(err) != fault.Policy {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var entries []entry
+	for i := range 500 {
+		entries = append(entries, entry{name: fmt.Sprintf("p/%03d/%sx", i, deep)})
+	}
+	s := Open(filepath.Join(t.TempDir(), "store"))
+	if _, err := add(t, s, tgz(t, entries...), Integrity{}); fault.ClassOf(err) != fault.Policy {
+		t.Error(err)
+	}
+	nothingLeft(t, s)
+}
+
+// All memory for large archives is given back, also when one is refused.
+func TestLargeArchives(t *testing.T) {
+	s := Open(filepath.Join(t.TempDir(), "store"))
+	defer s.Close()
+	good := tgz(t, entry{name: "package/a", body: string(make([]byte, maxOwn+1))})
+	bad := tgz(t, entry{name: "package/../../a", body: string(make([]byte, maxOwn+1))})
+	var group sync.WaitGroup
+	for range 3 * maxLarge {
+		group.Go(func() {
+			if _, err := s.AddTarball(context.Background(), bytes.NewReader(good), sumOf(good)); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.AddTarball(context.Background(), bytes.NewReader(bad), Integrity{}); fault.ClassOf(err) != fault.Policy {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if len(large) != maxLarge {
+		t.Errorf("memory for %d large archives is left of %d", len(large), maxLarge)
 	}
 }
 

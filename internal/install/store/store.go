@@ -305,15 +305,17 @@ func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	left := "" // the directory that is being left out, with a slash
-	leaves := func(path string) bool { return left != "" && strings.HasPrefix(path, left) }
-	var leftOut []string
+	var leftOut []string // directories, with a slash
+	leaves := func(path string) bool {
+		return len(leftOut) > 0 && strings.HasPrefix(path, modules) &&
+			slices.ContainsFunc(leftOut, func(dir string) bool { return strings.HasPrefix(path, dir) })
+	}
 	err = e.list.eachDir(func(dir string) error {
-		if skip != nil && strings.HasPrefix(dir, modules) && !leaves(dir) && skip(dir) {
-			left = dir + "/"
-			leftOut = append(leftOut, left)
-		}
 		if leaves(dir) {
+			return nil
+		}
+		if skip != nil && strings.HasPrefix(dir, modules) && skip(dir) {
+			leftOut = append(leftOut, dir+"/")
 			return nil
 		}
 		return to.Mkdir(dir)
@@ -326,8 +328,7 @@ func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err erro
 		way = from.CopyTo
 	}
 	return e.list.each(func(_ int, name string, _ int64, executable bool) error {
-		if len(leftOut) > 0 && strings.HasPrefix(name, modules) &&
-			slices.ContainsFunc(leftOut, func(dir string) bool { return strings.HasPrefix(name, dir) }) {
+		if leaves(name) {
 			return nil
 		}
 		perm := fs.FileMode(0o644)

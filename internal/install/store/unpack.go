@@ -30,7 +30,8 @@ const (
 	maxArchive  = 1 << 30  // bytes as downloaded
 	maxUnpacked = 2 << 30  // bytes on disk
 	maxRest     = 16 << 20 // bytes that may follow the files
-	maxFiles    = 200_000
+	maxFiles    = 200_000  // and directories
+	maxNames    = 32 << 20 // bytes of all their paths together
 	maxPath     = 1024
 )
 
@@ -170,14 +171,15 @@ func archiveError(err error) error {
 
 // rules is what is known of an archive while its members are let in.
 type rules struct {
-	files  int
+	files  int // and directories
+	names  int // bytes of their paths
 	size   int64
 	folded map[string]string // case-folded path of every file -> as the archive has it
 	dirs   map[string]bool   // every directory that holds one
 }
 
 func (r *rules) reset() {
-	r.files, r.size = 0, 0
+	r.files, r.names, r.size = 0, 0, 0
 	if r.folded == nil {
 		r.folded, r.dirs = map[string]string{}, map[string]bool{}
 	}
@@ -201,8 +203,8 @@ func (r *rules) admit(m member) (name string, again bool, err error) {
 	if err != nil || name == "" || m.kind == tar.TypeDir {
 		return "", false, err // directories appear with the files in them
 	}
-	if r.files++; r.files > maxFiles {
-		return "", false, fault.Errorf(fault.Policy, "archive holds more than %d files", maxFiles)
+	if err := r.count(name); err != nil {
+		return "", false, err
 	}
 	// The header tells the size beforehand, so that nothing of a huge file is
 	// written; what is read is bounded again below the tar reader.
@@ -233,7 +235,23 @@ func (r *rules) enter(raw, name string) error {
 		if file, ok := r.folded[strings.ToLower(dir)]; ok {
 			return &UnsafeEntryError{raw, fmt.Sprintf("is below %q, which is a file", file)}
 		}
+		if err := r.count(dir); err != nil {
+			return err
+		}
 		r.dirs[dir] = true
+	}
+	return nil
+}
+
+// count bounds what the names of an archive take, on the disk and in memory.
+func (r *rules) count(path string) error {
+	r.files++
+	r.names += len(path)
+	switch {
+	case r.files > maxFiles:
+		return fault.Errorf(fault.Policy, "it holds more than %d files and directories", maxFiles)
+	case r.names > maxNames:
+		return fault.Errorf(fault.Policy, "its names are longer than %d bytes together", maxNames)
 	}
 	return nil
 }
