@@ -173,7 +173,7 @@ func (e Entry) Sound() bool {
 	}
 	if e.now != "" && !e.readOnly {
 		// Without the mark it is looked at again.
-		_ = staging.WriteDerived(mark, []byte(bootName(e.now)), 0o444)
+		_ = staging.WriteDerived(mark, []byte(bootName(e.now)), 0o644)
 	}
 	return true
 }

@@ -24,11 +24,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // FormatClosure is the listing of several entries in one text, which
 // [Store.ParseClosure] reads: those of a lockfile, so that laying them out again
-// opens one file. They are entries that were just found sound, and the text
-// vouches for them as long as the machine runs.
+// opens one file. The text vouches for them as long as the machine runs, so that
+// those which are not sound are left out.
 //
 // The text is the same in whatever order they come.
 func FormatClosure(entries []Entry) []byte {
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return !e.Sound() })
 	entries = slices.SortedFunc(slices.Values(entries), func(a, b Entry) int { return bytes.Compare(a.Integrity.sum[:], b.Integrity.sum[:]) })
 	size, boot := len(closureHeader)+64, ""
 	for i, e := range entries {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,6 +93,10 @@ func TestClosureAfterAStart(t *testing.T) {
 		}
 		if got := found[entries[0].Integrity].Sound(); got != sound {
 			t.Errorf("a damaged entry in the %s boot: %t", boot, got)
+		}
+		again, err := inBoot(s, boot).ParseClosure(FormatClosure(slices.Collect(maps.Values(found))))
+		if _, listed := again[entries[0].Integrity]; err != nil || listed != sound || len(again) < 2 {
+			t.Errorf("a damaged entry is listed again in the %s boot: %t, %v", boot, listed, err)
 		}
 		if !found[entries[1].Integrity].Sound() {
 			t.Errorf("a whole entry in the %s boot is not sound", boot)

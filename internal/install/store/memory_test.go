@@ -226,6 +226,14 @@ func TestManyNames(t *testing.T) {
 	nothingLeft(t, s)
 }
 
+func TestWindowsName(t *testing.T) {
+	for name, want := range map[string]bool{"a.js": true, ".a": true, "a b": true, "a.": false, "a ": false, "a.js:x": false, "...": false} {
+		if windowsName(name) != want {
+			t.Errorf("%q: %t", name, !want)
+		}
+	}
+}
+
 // All memory for large archives is given back, also when one is refused.
 func TestLargeArchives(t *testing.T) {
 	s := Open(filepath.Join(t.TempDir(), "store"))

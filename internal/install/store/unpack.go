@@ -12,6 +12,8 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -376,6 +378,9 @@ func entryPath(raw string) (string, error) {
 		case "..":
 			return unsafe("leaves the package's folder")
 		default:
+			if runtime.GOOS == "windows" && !windowsName(part) {
+				return unsafe("has a name that means something else on Windows")
+			}
 			parts = append(parts, part)
 		}
 	}
@@ -383,6 +388,13 @@ func entryPath(raw string) (string, error) {
 		return "", nil
 	}
 	return strings.Join(parts[1:], "/"), nil
+}
+
+// windowsName reports whether a name is that of a file of its own on Windows: no
+// device, no stream of another file, and not another's with dots or blanks
+// behind it.
+func windowsName(name string) bool {
+	return !strings.Contains(name, ":") && strings.TrimRight(name, ". ") == name && filepath.IsLocal(name)
 }
 
 // markPrograms makes the programs that package.json names executable, which
