@@ -80,7 +80,9 @@ func (s *Store) AddTarball(ctx context.Context, archive io.Reader, want Integrit
 	}
 	defer packed.free()
 	if !whole {
-		return s.addStream(ctx, io.MultiReader(bytes.NewReader(packed.data), archive), want)
+		// The memory is given back when what is in it has been read: the rest of a
+		// large archive may take minutes.
+		return s.addStream(ctx, io.MultiReader(bytes.NewReader(packed.data), drained(packed.free), archive), want)
 	}
 	u, err := takeUnpacker(ctx)
 	if err != nil {
@@ -97,6 +99,14 @@ func (s *Store) AddTarball(ctx context.Context, archive io.Reader, want Integrit
 		files, err := u.unpack(ctx, packed.data, dir)
 		return got, files, err
 	})
+}
+
+// drained is an empty reader that calls a function.
+type drained func()
+
+func (d drained) Read([]byte) (int, error) {
+	d()
+	return 0, io.EOF
 }
 
 // addStream is AddTarball of what is not held in memory.
