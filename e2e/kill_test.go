@@ -212,16 +212,16 @@ func (k *killer) kill() {
 	if now != nil {
 		u.must(k.T, "demo", "--dump-config")
 	}
-	// What comes next is an install, or the command itself.
-	if now != nil && k.random.IntN(2) == 0 {
-		u.must(k.T, in("demo", "install")...)
+	// What comes next is an install, or the command itself where it still has something to do.
+	next := k.command
+	if now != nil && (maps.Equal(now, k.after) || k.random.IntN(2) == 0) {
+		next = in("demo", "install")
+	}
+	u.must(k.T, next...)
+	what += ", then dsh " + strings.Join(next, " ")
+	if got := k.tree(u, "demo"); maps.Equal(now, k.after) || slices.Equal(next, k.command) || !maps.Equal(got, k.installed) {
 		// A change that was decided when its process died is made by the next command.
-		if got := k.tree(u, "demo"); maps.Equal(now, k.after) || !maps.Equal(got, k.installed) {
-			k.same(what+": install", k.after, got)
-		}
-	} else {
-		u.must(k.T, k.command...)
-		k.same(what+": the command again", k.after, k.tree(u, "demo"))
+		k.same(what, k.after, got)
 	}
 	u.noLitter(k.T, what)
 	if k.killed%5 == 1 {
