@@ -167,8 +167,9 @@ func hostileRegistry(t *testing.T) (dir string) {
 			t.Fatal(err)
 		}
 	}
+	// A document with something in it, so that slow is not next to nothing.
 	for _, name := range []string{"good", "victim", "other"} {
-		write(name+"_1.0.0", "", "")
+		write(name+"_1.0.0", "", fmt.Sprintf(`, "funding": %q`, strings.Repeat("long ", 4000)))
 	}
 	write("cut-victim_1.0.0", "truncated", "")
 	dependencies := map[string]string{}

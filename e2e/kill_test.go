@@ -199,6 +199,10 @@ func (k *killer) kill() {
 		k.same(what+": the profile beside", k.beside, k.tree(u, "other"))
 	}
 
+	// A change that was decided when its process died is made by the next command, a reader's as well.
+	if k.tree(u, "demo") != nil {
+		u.must(k.T, "demo", "--dump-config")
+	}
 	now := k.tree(u, "demo")
 	switch {
 	case maps.Equal(now, k.after):
@@ -209,9 +213,6 @@ func (k *killer) kill() {
 		k.Errorf("%s: neither old nor new\nagainst old: %s\nagainst new: %s", what, cmp.Diff(k.before, now), cmp.Diff(k.after, now))
 		return
 	}
-	if now != nil {
-		u.must(k.T, "demo", "--dump-config")
-	}
 	// What comes next is an install, or the command itself where it still has something to do.
 	next := k.command
 	if now != nil && (maps.Equal(now, k.after) || k.random.IntN(2) == 0) {
@@ -219,10 +220,11 @@ func (k *killer) kill() {
 	}
 	u.must(k.T, next...)
 	what += ", then dsh " + strings.Join(next, " ")
-	if got := k.tree(u, "demo"); maps.Equal(now, k.after) || slices.Equal(next, k.command) || !maps.Equal(got, k.installed) {
-		// A change that was decided when its process died is made by the next command.
-		k.same(what, k.after, got)
+	want := k.after
+	if !slices.Equal(next, k.command) && !maps.Equal(now, k.after) {
+		want = k.installed
 	}
+	k.same(what, want, k.tree(u, "demo"))
 	u.noLitter(k.T, what)
 	if k.killed%5 == 1 {
 		u.must(k.T, "store", "verify")
