@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"dsh/e2e/npmtest"
 )
 
 // reference is the text of docs/reference.md.
@@ -198,6 +200,16 @@ func TestReferenceDocuments(t *testing.T) {
 		"store status":               {{"store", "status"}},
 		"store prune":                {{"store", "prune"}},
 		"plugin copy":                {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
+		"plugin add":                 {{"plugin", "--profile", "made", "add", "left@1.0.0"}, {"plugin", "--profile", "made", "add", "left"}},
+		"plugin add --dry-run":       {{"plugin", "--profile", "made", "add", "left@2", "is-odd", "--dry-run"}, {"plugin", "--profile", "headless", "add", "left", "--dry-run"}},
+		"plugin dedupe":              {{"plugin", "--profile", "made", "dedupe"}},
+		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}},
+		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}},
+		"plugin list":                {{"plugin", "--profile", "made", "list"}},
+		"plugin list --tree":         {{"plugin", "--profile", "made", "list", "--tree"}},
+		"store path":                 {{"store", "path"}},
+		"store size":                 {{"store", "size"}},
+		"store verify":               {{"store", "verify"}},
 		"plugin allow-version":       {{"plugin", "allow-version", "a@1.0.0", "--dsh-version", "0.1.7", "--accept-risk"}},
 		"plugin revoke-version":      {{"plugin", "revoke-version", "a@1.0.0", "--dsh-version", "0.1.7"}},
 	}
@@ -205,10 +217,15 @@ func TestReferenceDocuments(t *testing.T) {
 		t.Fatalf("this test and the page know other commands (-test +page)\n%s", diff)
 	}
 	dir := documentsHome(t)
+	registry, err := npmtest.New(filepath.Join(sourceDir(), "testdata", "registry"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer registry.Close()
 	for _, name := range order(commands) {
 		for _, args := range run[name] {
 			page.where = strings.Join(args, " ")
-			page.match(name, parseShape(t, documented[name]), resultOf(t, dir, args))
+			page.match(name, parseShape(t, documented[name]), resultOf(t, dir, registry.URL(), args))
 		}
 	}
 	for name, text := range page.names {
@@ -349,13 +366,14 @@ dsh-index 1
 - insert: [{id: web, name: b}]
 `
 
-// resultOf is the result in the document that a command prints.
-func resultOf(t *testing.T, dir string, args []string) any {
+// resultOf is the result in the document that a command prints which asks a
+// registry.
+func resultOf(t *testing.T, dir, registry string, args []string) any {
 	t.Helper()
 	cmd := exec.Command(program, append([]string{"--json"}, args...)...)
 	cmd.Dir = filepath.Join(dir, "project")
 	user := filepath.Join(dir, "user")
-	cmd.Env = append(os.Environ(), "HOME="+user, "USERPROFILE="+user, "DSH_HOME=", "DSH_PROFILE=x", "DSH_INSTALLATION=")
+	cmd.Env = append(os.Environ(), "HOME="+user, "USERPROFILE="+user, "DSH_HOME=", "DSH_PROFILE=x", "DSH_INSTALLATION=", "npm_config_registry="+registry)
 	out, err := cmd.Output()
 	if _, failed := err.(*exec.ExitError); err != nil && !failed {
 		t.Fatal(err)

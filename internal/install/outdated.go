@@ -151,13 +151,13 @@ func (j *Job) date(ctx context.Context, find *sources, d *Dated, spec Spec, opts
 	}
 	d.Latest = p.Tags["latest"]
 	c := comparison{d: d, p: p, spec: spec, how: find.age(spec.Target)}
-	m, err := registry.Pick(p, spec.Wanted, c.how)
+	choice, err := c.pick(ctx, j.Registry)
 	if none, ok := errors.AsType[*registry.NoMatchError](err); ok {
 		d.note(NoteNotFound, "%v", none)
 	} else if err != nil {
 		return err
 	} else {
-		d.Wanted = m.Version
+		d.Wanted = choice.Version
 	}
 	d.Outdated = d.Current != "" && (older(d.Current, d.Latest) || older(d.Current, d.Wanted))
 	if d.Current != "" && older(d.Current, d.Wanted) {
@@ -189,17 +189,27 @@ type comparison struct {
 	p    *registry.Packument
 	spec Spec
 	how  registry.PickOptions
+
+	skipped   string // what would be wanted if it were not too new
+	skippedAt time.Time
+}
+
+// pick is the wanted version. The document at hand has no times of publication
+// where a registry abbreviates it, so the client is asked where these count.
+func (c *comparison) pick(ctx context.Context, client *registry.Client) (*registry.Manifest, error) {
+	if c.how.Before.IsZero() {
+		return registry.Pick(c.p, c.spec.Wanted, c.how)
+	}
+	choice, err := client.Find(ctx, c.spec.Target, c.spec.Wanted, c.how)
+	c.skipped, c.skippedAt = choice.Skipped, choice.SkippedAt
+	return choice.Manifest, err
 }
 
 // passedOver notes why a version that the spec allows is not the wanted one.
 func (c *comparison) passedOver() error {
-	if !c.how.Before.IsZero() {
-		free := c.how
-		free.Before = time.Time{}
-		m, err := registry.Pick(c.p, c.spec.Wanted, free)
-		if err == nil && m.Version != c.d.Wanted {
-			c.d.note(NoteAge, "%s was published %s, after %s", m.Version, moment(c.p.Published(m.Version)), moment(c.how.Before))
-		}
+	if c.skipped != "" {
+		c.d.note(NoteAge, "%s was published %s, after %s", c.skipped, moment(c.skippedAt), moment(c.how.Before))
+		return nil
 	}
 	if c.d.Wanted == "" || !isRange(c.spec.Wanted) || isExact(c.spec.Wanted) {
 		return nil
@@ -208,7 +218,7 @@ func (c *comparison) passedOver() error {
 		if !older(c.d.Wanted, version) {
 			return nil
 		}
-		if !satisfies(version, c.spec.Wanted) || !c.how.Before.IsZero() && c.p.Published(version).After(c.how.Before) {
+		if !satisfies(version, c.spec.Wanted) {
 			continue
 		}
 		m, err := c.p.Manifest(version)
