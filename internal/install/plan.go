@@ -216,14 +216,15 @@ func (j *Job) contents(ctx context.Context, t *tree, planned []Planned) (map[sto
 		if n.Origin.Kind != Registry || j.Offline {
 			continue
 		}
+		direct := slices.ContainsFunc(places, t.isDirect)
 		group.Go(func() error {
-			choice, err := j.Registry.Find(ctx, n.Name, n.Version, registry.PickOptions{})
-			if err != nil || choice.Manifest == nil {
+			m, err := j.told(ctx, n, direct)
+			if err != nil || m == nil {
 				return ctx.Err() // the plan says what it knows
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			contents[id] = content{bytes: choice.UnpackedSize, scripts: choice.Scripts, layer: choice.Layer}
+			contents[id] = content{bytes: m.UnpackedSize, scripts: m.Scripts, layer: m.Layer}
 			return nil
 		})
 	}
@@ -231,4 +232,14 @@ func (j *Job) contents(ctx context.Context, t *tree, planned []Planned) (map[sto
 		return nil, err
 	}
 	return contents, j.lacks(t.pieces())
+}
+
+// told is what a registry says of a package. Of the profile's own dependencies
+// it has to say whether they are layers, which it leaves out where it is short.
+func (j *Job) told(ctx context.Context, n Located, direct bool) (*registry.Manifest, error) {
+	if direct {
+		return j.Registry.Described(ctx, n.Name, n.Version)
+	}
+	choice, err := j.Registry.Find(ctx, n.Name, n.Version, registry.PickOptions{})
+	return choice.Manifest, err
 }
