@@ -185,6 +185,9 @@ func (t trails) Less(i, j int) bool {
 	if t[i].length != t[j].length {
 		return t[i].length < t[j].length
 	}
+	if t[i].steps != t[j].steps {
+		return t[i].steps > t[j].steps // what is nearly done first, so that chains come before the bound
+	}
 	return t[i].number < t[j].number
 }
 func (t trails) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
