@@ -3,7 +3,7 @@ package install
 import (
 	"fmt"
 	"path"
-
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +24,7 @@ func (s *sources) age(name string) registry.PickOptions {
 		opts.Before = old
 	}
 	if len(versions) > 0 {
-		// opts.Exempt = func(version string) bool { return false }
+		opts.Exempt = func(version string) bool { return slices.Contains(versions, version) }
 	}
 	return opts
 }

@@ -21,6 +21,7 @@ type contents struct {
 	find *sources
 	ctx  context.Context // of the job: what is under way ends with it
 	work sync.WaitGroup
+	look chan struct{} // bounds how many entries are looked up at once
 
 	mu   sync.Mutex
 	all  map[store.Integrity]*arrival
@@ -37,7 +38,7 @@ type arrival struct {
 }
 
 func newContents(ctx context.Context, find *sources) *contents {
-	return &contents{find: find, ctx: ctx, all: map[store.Integrity]*arrival{}}
+	return &contents{find: find, ctx: ctx, all: map[store.Integrity]*arrival{}, look: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
 // end waits for what is under way.
@@ -60,8 +61,10 @@ func (c *contents) want(pkg *Package) *arrival {
 	}
 	c.work.Go(func() {
 		defer close(p.done)
-		var ok bool
-		if p.entry, ok = c.find.job.Store.Get(id); !ok {
+		c.look <- struct{}{}
+		entry, ok := c.find.job.Store.Get(id)
+		<-c.look
+		if p.entry = entry; !ok {
 			c.fetch(p, pkg)
 		}
 	})
@@ -220,7 +223,7 @@ func (j *Job) gather(ctx context.Context, c *contents, t *tree, lay func(*piece,
 func (j *Job) whole(ctx context.Context, c *contents, n *piece) (store.Entry, error) {
 	p := n.content
 	err := p.wait(ctx)
-	if err == nil && p.err == nil && !p.fetched && !j.usable(p.entry, n.places[0], n.located) {
+	if err == nil && p.err == nil && !p.fetched && !j.usable(p.entry, n) {
 		p = c.again(n.located.Package)
 		err = p.wait(ctx)
 	}
@@ -241,7 +244,7 @@ func (j *Job) lacks(pieces []*piece) error {
 		if kind := n.located.Origin.Kind; kind != Registry && kind != URL {
 			continue
 		}
-		if entry, ok := j.Store.Get(n.located.Integrity); !ok || !j.usable(entry, n.places[0], n.located) {
+		if entry, ok := j.Store.Get(n.located.Integrity); !ok || !j.usable(entry, n) {
 			names = append(names, n.located.describe())
 		}
 	}

@@ -92,7 +92,7 @@ type Result struct {
 	Tree     TreeChange
 	Warnings []string
 	Manifest *profile.Manifest // the profile's, as the job leaves it
-	Hosts    []HostCopy        // host packages that plugins bring along
+	Hosts    []HostCopy        // host packages that plugins bring along, where the lockfile is new
 	Plan     *Plan             // of a dry run
 
 	tree   *tree
@@ -513,9 +513,12 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
-	var hosts []string
-	result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
-	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), hosts)
+	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock))
+	if lock != j.locked {
+		var hosts []string
+		result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
+		result.Warnings = slices.Concat(result.Warnings, newPeerProblems(j.locked, lock), hosts)
+	}
 	for _, file := range []struct {
 		name string
 		now  []byte

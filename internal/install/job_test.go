@@ -120,7 +120,8 @@ func (w *workshop) making(name string, init func(dir string) error, work func(*J
 	defer func() { w.must(packages.Close()) }()
 	result, err = work(&Job{
 		Profile: name, Dir: w.ground(name).place.Dir, Files: tx.Dir(), Tx: tx, Store: packages, Registry: client, Offline: w.offline,
-		InBox: func(string) bool { return false }, CheckLayer: func(name, dir string) error { return nil },
+		Closure: filepath.Join(w.ground(name).place.State, "closure"),
+		InBox:   func(string) bool { return false }, CheckLayer: func(name, dir string) error { return nil },
 	})
 	if err == nil {
 		err = tx.Commit()

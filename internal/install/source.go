@@ -257,12 +257,12 @@ func (c *counter) Read(p []byte) (int, error) {
 func (c *counter) Len() int { return max(0, c.left) }
 
 // usable reports whether an entry of the store is good for what the job does
-// with it.
-func (j *Job) usable(entry store.Entry, at string, n Located) bool {
-	if j.Check || slices.Contains(j.Anew, at) {
+// with it. What stands wherever it is wanted need not be whole in the store.
+func (j *Job) usable(entry store.Entry, p *piece) bool {
+	if j.Check || slices.ContainsFunc(p.places, func(at string) bool { return slices.Contains(j.Anew, at) }) {
 		return entry.Check() == nil
 	}
-	return entry.Sound() || !j.lays(at, n)
+	return entry.Sound() || !slices.ContainsFunc(p.places, func(at string) bool { return j.lays(at, p.located) })
 }
 
 // gone adds to an error the way out where the store has lost the content of a
@@ -339,9 +339,20 @@ func (s *sources) deprecations(lock *Lock) []string {
 }
 
 // tooNew is a warning for every package of the lock for which this job passed
-// over a newer version.
+// over a newer version, with one chain that leads to it.
 func (s *sources) tooNew(lock *Lock) []string {
-	return said(&s.young, lock, func(name, newer string) string { return name + " is taken and not " + newer + ": that is too new" })
+	chains := map[string]string{}
+	for _, name := range sortedKeys(lock.Wanted) {
+		lock.reach(name, func(at string, chain func() []string) {
+			name := lock.Nodes[at].describe()
+			if _, young := s.young.Load(name); young && chains[name] == "" {
+				chains[name] = fromProfile(chain()...)
+			}
+		})
+	}
+	return said(&s.young, lock, func(name, newer string) string {
+		return fmt.Sprintf("%s is taken and not %s: that is too new (%s)", name, newer, chains[name])
+	})
 }
 
 // said is what there is to say of the packages of a lock, each once, in order.
