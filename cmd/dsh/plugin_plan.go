@@ -41,7 +41,7 @@ func printPlanned(w io.Writer, report *action.Report) {
 		where string
 	}{{plan.Fetch, "to fetch"}, {plan.Stored, "in the store"}} {
 		if amount.of.Packages > 0 {
-			fmt.Fprintf(w, "%s: %s%s\n", amount.where, counted(amount.of.Packages, "package"), unpacked(amount.of.Bytes))
+			fmt.Fprintf(w, "%s: %s%s\n", amount.where, counted(amount.of.Packages, "package"), amountText(amount.of))
 		}
 	}
 	if len(plan.LayersAdded) > 0 {
@@ -79,12 +79,25 @@ func plannedLine(p install.Planned) string {
 	switch p.Source {
 	case "link":
 		text += " (link)"
+	case "local":
+		text += " (from this machine" + unpacked(p.Bytes) + ")"
 	case "store":
 		text += " (in the store" + unpacked(p.Bytes) + ")"
 	default:
 		text += " (to fetch" + unpacked(p.Bytes) + ")"
 	}
 	return line(text)
+}
+
+// amountText is the size of several packages, behind their number.
+func amountText(a install.Amount) string {
+	switch {
+	case a.Unknown == a.Packages:
+		return ", size unknown"
+	case a.Unknown > 0:
+		return fmt.Sprintf(", %s and %d of unknown size", ui.Bytes(a.Bytes), a.Unknown)
+	}
+	return unpacked(a.Bytes)
 }
 
 // unpacked is a size behind something else, "" for one that is not known.

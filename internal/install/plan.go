@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,8 @@ type Plan struct {
 // Amount is a number of package contents. Several places can have one.
 type Amount struct {
 	Packages int   `json:"packages"`
-	Bytes    int64 `json:"bytes"` // unpacked, as far as it is known
+	Bytes    int64 `json:"bytes"`   // unpacked, of those whose size is known
+	Unknown  int   `json:"unknown"` // packages whose size nobody says
 }
 
 // Planned is one package of a plan, at its place.
@@ -40,8 +42,8 @@ type Planned struct {
 	Before  string   `json:"before,omitempty"`  // version
 	Version string   `json:"version,omitempty"` // version then
 	Place   string   `json:"place"`
-	Source  string   `json:"source,omitempty"` // store, fetch, or link
-	Bytes   int64    `json:"bytes"`            // unpacked; 0 where that is not known
+	Source  string   `json:"source,omitempty"` // store, fetch, local or link
+	Bytes   int64    `json:"bytes,omitempty"`  // unpacked; 0 where nobody says it
 	Scripts []string `json:"scripts"`          // that it has, and that do not run
 }
 
@@ -51,6 +53,16 @@ type content struct {
 	scripts []string
 	layer   bool
 	stored  bool
+}
+
+// add counts one content. No package is empty, so that 0 is a size that nobody
+// says.
+func (a *Amount) add(bytes int64) {
+	a.Packages++
+	a.Bytes += bytes
+	if bytes == 0 {
+		a.Unknown++
+	}
 }
 
 // plan says what the tree of a lock would change, and changes nothing.
@@ -84,15 +96,20 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 			continue
 		}
 		known := contents[n.Integrity]
-		p.Bytes, p.Scripts, p.Source = known.bytes, append(p.Scripts, known.scripts...), "fetch"
-		amount := &plan.Fetch
-		if known.stored {
+		p.Bytes, p.Scripts = known.bytes, append(p.Scripts, known.scripts...)
+		var amount *Amount
+		switch {
+		case known.stored:
 			p.Source, amount = "store", &plan.Stored
+		case n.Origin.Kind == Archive || n.Origin.Kind == Folder:
+			p.Source = "local"
+			continue
+		default:
+			p.Source, amount = "fetch", &plan.Fetch
 		}
 		if !counted[n.Integrity] {
 			counted[n.Integrity] = true
-			amount.Packages++
-			amount.Bytes += known.bytes
+			amount.add(known.bytes)
 		}
 	}
 	for name := range lock.Wanted {
@@ -179,7 +196,7 @@ func (j *Job) moves(t *tree) []Planned {
 // registries, where nobody has to know them. What is needed, not in the store
 // and not to be fetched is an error.
 func (j *Job) contents(ctx context.Context, t *tree, planned []Planned) (map[store.Integrity]content, error) {
-	needed := map[store.Integrity][]string{}
+	needed, laid := map[store.Integrity][]string{}, map[string]bool{}
 	add := func(at string) {
 		n, ok := t.lock.at(at)
 		if ok && !t.isSkipped(at) && n.Origin.Kind != Link {
@@ -189,49 +206,67 @@ func (j *Job) contents(ctx context.Context, t *tree, planned []Planned) (map[sto
 	for _, p := range planned {
 		if p.Action != Removed {
 			add(p.Place)
+			laid[p.Place] = true
 		}
 	}
 	for name := range t.lock.Wanted {
 		add("node_modules/" + name)
 	}
+	t.laid = func(at string) bool { return laid[at] }
 	contents := map[store.Integrity]content{}
+	var asked []store.Integrity
+	for id, places := range needed {
+		n := t.lock.Nodes[places[0]]
+		if entry, ok := j.Store.Get(id); ok {
+			t.entries[id] = entry
+			contents[id] = j.unpacked(n, entry)
+		} else if n.Origin.Kind == Registry && !j.Offline {
+			asked = append(asked, id)
+		}
+	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelRequests)
-	for id, places := range needed {
-		n := t.lock.Nodes[places[0]]
-		entry, ok := j.Store.Get(id)
-		if ok {
-			t.entries[id] = entry
-			known := content{stored: true}
-			for _, f := range entry.Files() {
-				known.bytes += f.Size
-			}
-			if m, err := readPackageJSON(n.describe(), entry.Dir()); err == nil {
-				known.layer, known.scripts = m.Layer, m.Scripts
-			}
-			contents[id] = known
-			continue
-		}
-		if n.Origin.Kind != Registry || j.Offline {
-			continue
-		}
-		direct := slices.ContainsFunc(places, t.isDirect)
+	for _, id := range asked {
+		places := needed[id]
 		group.Go(func() error {
-			m, err := j.told(ctx, n, direct)
+			n := t.lock.Nodes[places[0]]
+			m, err := j.told(ctx, n, slices.ContainsFunc(places, t.isDirect))
 			if err != nil || m == nil {
 				return ctx.Err() // the plan says what it knows
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			contents[id] = content{bytes: m.UnpackedSize, scripts: m.Scripts, layer: m.Layer}
+			contents[id] = content{bytes: m.UnpackedSize, scripts: scriptsOf(n, m.Scripts), layer: m.Layer}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return contents, j.lacks(t.pieces())
+	return contents, j.lacks(t.pieces(t.laid))
+}
+
+// unpacked is what the files of a package say of it. Those of a dry run's own
+// store were unpacked to look at them, and are not there afterwards.
+func (j *Job) unpacked(n Located, entry store.Entry) content {
+	known := content{stored: !strings.HasPrefix(entry.Dir(), j.Store.Dir()+string(filepath.Separator))}
+	for _, f := range entry.Files() {
+		known.bytes += f.Size
+	}
+	if m, err := readPackageJSON(n.describe(), entry.Dir()); err == nil {
+		known.layer, known.scripts = m.Layer, scriptsOf(n, m.Scripts)
+	}
+	return known
+}
+
+// scriptsOf is the scripts that other package managers would run: prepare is
+// for packages in source form, which no registry and no archive has.
+func scriptsOf(n Located, scripts []string) []string {
+	if n.Origin.Kind == Folder {
+		return scripts
+	}
+	return slices.DeleteFunc(slices.Clone(scripts), func(name string) bool { return name == "prepare" })
 }
 
 // told is what a registry says of a package. Of the profile's own dependencies
