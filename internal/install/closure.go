@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"dsh/internal/install/store"
 	"dsh/internal/staging"
@@ -21,8 +22,16 @@ import (
 //	dsh-closure <hash of the question and its answer> <boot>
 //	<the store's listings>
 type closure struct {
-	question, boot string
-	entries        map[store.Integrity]store.Entry
+	question string
+	vouched  bool // in this boot; a power loss may have taken something since
+	entries  func() map[store.Integrity]store.Entry // nil where nothing is
+}
+
+func (c closure) known() map[store.Integrity]store.Entry {
+	if c.entries == nil {
+		return nil
+	}
+	return c.entries()
 }
 
 const closureHeader = "dsh-closure"
@@ -31,7 +40,8 @@ const closureHeader = "dsh-closure"
 // that lockfiles of before are looked at again.
 const resolverVersion = "1"
 
-// readClosure reads what the last job remembered. What does not read is as if it
+// readClosure reads what the last job remembered; the listings when they are
+// asked for, since who changes nothing needs none. What does not read is as if it
 // was not there.
 func readClosure(file string, packages *store.Store) closure {
 	if file == "" {
@@ -46,11 +56,14 @@ func readClosure(file string, packages *store.Store) closure {
 	if len(words) != 3 || words[0] != closureHeader {
 		return closure{}
 	}
-	entries, err := packages.ParseClosure(listings)
-	if err != nil {
-		return closure{}
-	}
-	return closure{words[1], words[2], entries}
+	boot := staging.BootID()
+	return closure{words[1], boot != "" && words[2] == boot, sync.OnceValue(func() map[store.Integrity]store.Entry {
+		entries, err := packages.ParseClosure(listings)
+		if err != nil {
+			return nil
+		}
+		return entries
+	})}
 }
 
 // answers reports whether the present lockfile is what resolving the wishes
@@ -78,27 +91,26 @@ func fingerprint(j *Job, lockText []byte, wishes []Wish) string {
 }
 
 // save remembers what a tree is made of, where that is not remembered already.
-// That it cannot be is no error.
-func (c closure) save(j *Job, lockText []byte, wishes []Wish, entries map[store.Integrity]store.Entry) {
-	if j.Closure == "" {
+// That it cannot be is no error. Contents that the job did not look at are those
+// that it found remembered.
+func (c closure) save(j *Job, lockText []byte, wishes []Wish, t *tree) {
+	question := fingerprint(j, lockText, wishes)
+	if j.Closure == "" || c.vouched && c.question == question {
 		return
 	}
-	question, boot := fingerprint(j, lockText, wishes), staging.BootID()
-	if question == c.question && boot == c.boot && len(entries) == len(c.entries) && contains(c.entries, entries) {
-		return
+	var known map[store.Integrity]store.Entry
+	if c.vouched {
+		known = c.known()
 	}
-	text := []byte(closureHeader + " " + question + " " + boot + "\n")
-	// What is only kept because nothing of it is laid out is not vouched for.
-	sound := slices.DeleteFunc(slices.Collect(maps.Values(entries)), func(e store.Entry) bool { return !e.Sound() })
-	text = append(text, store.FormatClosure(sound)...)
-	_ = staging.WriteDerived(j.Closure, text, 0o644)
-}
-
-func contains(all, some map[store.Integrity]store.Entry) bool {
-	for id := range some {
-		if _, ok := all[id]; !ok {
-			return false
+	list := map[store.Integrity]store.Entry{}
+	for _, n := range t.lock.Nodes {
+		if entry, ok := t.entries[n.Integrity]; ok {
+			list[n.Integrity] = entry
+		} else if entry, ok := known[n.Integrity]; ok {
+			list[n.Integrity] = entry
 		}
 	}
-	return true
+	text := []byte(closureHeader + " " + question + " " + staging.BootID() + "\n")
+	text = append(text, store.FormatClosure(slices.Collect(maps.Values(list)))...)
+	_ = staging.WriteDerived(j.Closure, text, 0o644)
 }

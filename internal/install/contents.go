@@ -31,10 +31,10 @@ type contents struct {
 
 // arrival is one content on its way. The fields are set when done is closed.
 type arrival struct {
-	done    chan struct{}
-	entry   store.Entry
-	fetched bool // just now, so that it is whole
-	err     error
+	done  chan struct{}
+	entry store.Entry
+	sure  bool // it was fetched just now, or is vouched for, so that it is whole
+	err   error
 }
 
 func newContents(ctx context.Context, find *sources) *contents {
@@ -54,8 +54,8 @@ func (c *contents) want(pkg *Package) *arrival {
 	}
 	p := &arrival{done: make(chan struct{})}
 	c.all[id] = p
-	if entry, ok := c.find.job.closure.entries[id]; ok {
-		p.entry = entry
+	if entry, ok := c.find.job.closure.known()[id]; ok {
+		p.entry, p.sure = entry, c.find.job.closure.vouched
 		close(p.done)
 		return p
 	}
@@ -86,7 +86,7 @@ func (c *contents) again(pkg *Package) *arrival {
 
 func (c *contents) fetch(p *arrival, pkg *Package) {
 	c.progress(1, 0)
-	p.fetched = true
+	p.sure = true
 	p.entry, p.err = c.find.archive(c.ctx, pkg)
 	c.progress(0, 1)
 }
@@ -127,13 +127,14 @@ type piece struct {
 	content *arrival
 }
 
-// pieces is the contents of a tree, each once, by the first place that needs it.
-func (t *tree) pieces() []*piece {
+// pieces is the contents of the places of a tree for which wanted is true, each
+// once, by the first of them.
+func (t *tree) pieces(wanted func(at string) bool) []*piece {
 	var pieces []*piece
 	byID := make(map[store.Integrity]*piece, len(t.lock.Nodes))
 	for _, at := range sortedKeys(t.lock.Nodes) {
 		n := t.lock.Nodes[at]
-		if n.Origin.Kind == Link || t.isSkipped(at) {
+		if n.Origin.Kind == Link || t.isSkipped(at) || !wanted(at) {
 			continue
 		}
 		if known := byID[n.Integrity]; known != nil {
@@ -147,15 +148,14 @@ func (t *tree) pieces() []*piece {
 	return pieces
 }
 
-// gather brings every content that t is laid out from into the store, and notes
-// it in t.entries. As soon as one is there lay is called for it, from several
+// gather brings contents that t is laid out from into the store, and notes them
+// in t.entries. As soon as one is there lay is called for it, from several
 // goroutines at once. An optional package that cannot be had is added to
 // t.skipped.
 //
 // A damaged entry stays until there is another in its place, so that it is found
 // again where none is to be had.
-func (j *Job) gather(ctx context.Context, c *contents, t *tree, lay func(*piece, store.Entry) error) error {
-	pieces := t.pieces()
+func (j *Job) gather(ctx context.Context, c *contents, t *tree, pieces []*piece, lay func(*piece, store.Entry) error) error {
 	if err := j.lacks(pieces); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (j *Job) gather(ctx context.Context, c *contents, t *tree, lay func(*piece,
 func (j *Job) whole(ctx context.Context, c *contents, n *piece) (store.Entry, error) {
 	p := n.content
 	err := p.wait(ctx)
-	if err == nil && p.err == nil && !p.fetched && !j.usable(p.entry, n) {
+	if err == nil && p.err == nil && !j.usable(p, n) {
 		p = c.again(n.located.Package)
 		err = p.wait(ctx)
 	}
@@ -231,6 +231,15 @@ func (j *Job) whole(ctx context.Context, c *contents, n *piece) (store.Entry, er
 		return store.Entry{}, err
 	}
 	return p.entry, p.err
+}
+
+// stored is the content that the store has, as it is remembered or found.
+func (j *Job) stored(id store.Integrity) (*arrival, bool) {
+	if entry, ok := j.closure.known()[id]; ok {
+		return &arrival{entry: entry, sure: j.closure.vouched}, true
+	}
+	entry, ok := j.Store.Get(id)
+	return &arrival{entry: entry}, ok
 }
 
 // lacks is an error that names all packages that would have to be fetched when
@@ -244,7 +253,7 @@ func (j *Job) lacks(pieces []*piece) error {
 		if kind := n.located.Origin.Kind; kind != Registry && kind != URL {
 			continue
 		}
-		if entry, ok := j.Store.Get(n.located.Integrity); !ok || !j.usable(entry, n) {
+		if p, ok := j.stored(n.located.Integrity); !ok || !j.usable(p, n) {
 			names = append(names, n.located.describe())
 		}
 	}

@@ -80,6 +80,7 @@ type Job struct {
 	before   *profile.Manifest // as it was
 	settings Settings
 	closure  closure
+	distrust bool  // the store was found damaged
 	locked   *Lock // nil without a lockfile
 	lockText []byte
 	present  present
@@ -294,7 +295,8 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 		}
 	}
 	fresh := func(name string) bool { return slices.Contains(names, name) }
-	if len(names) == 0 {
+	anew := len(names) == 0
+	if anew {
 		names = all
 		fresh = func(string) bool { return true }
 	}
@@ -311,7 +313,7 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 			return nil, err
 		}
 	}
-	return j.settle(ctx, find, change{touched: names, fresh: fresh})
+	return j.settle(ctx, find, change{touched: names, fresh: fresh, anew: anew})
 }
 
 // raise moves the saved range of one dependency up to what it picks now, as
@@ -474,6 +476,8 @@ type change struct {
 	frozen   bool
 	dedupe   bool
 	taken    *taken // dependencies that come from another profile
+	foreign  *Lock  // what another package manager chose, where there is no lockfile of ours
+	anew     bool   // nothing that is locked is kept
 }
 
 // asks reports whether something is to be asked for anew, so that the present
@@ -484,6 +488,13 @@ func (c *change) asks() bool { return c.fresh != nil || c.dedupe || c.taken != n
 // reconciles the bundle list, and puts it all into the transaction.
 func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, error) {
 	wishes := j.wishes()
+	if c.frozen && j.locked == nil && len(wishes) > 0 {
+		return nil, j.notFrozen() // nobody need be asked for that
+	}
+	told, err := j.keptForeign(ctx, find, &c)
+	if err != nil {
+		return nil, err
+	}
 	res, err := j.resolution(ctx, find, wishes, c)
 	if err != nil {
 		return nil, err
@@ -496,24 +507,27 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		}
 	}
 	if c.frozen && !bytes.Equal(lockText, j.lockText) {
-		return nil, fault.WithHint(fault.Errorf(fault.Package, "%s does not fit package.json, and it must not change", LockName),
-			"%s brings it up to date", j.command("install"))
+		return nil, j.notFrozen()
 	}
 	if err := res.checkPlatform(); err != nil {
 		return nil, err
 	}
 	if j.DryRun {
-		return j.plan(ctx, find, lock, c)
+		result, err := j.plan(ctx, find, lock, c)
+		if err == nil {
+			result.Warnings = slices.Concat(told, result.Warnings)
+		}
+		return result, err
 	}
 	result, err := j.layOut(ctx, find, lock, lockText)
 	if err != nil {
 		return nil, err
 	}
-	j.closure.save(j, lockText, wishes, result.tree.entries)
+	j.closure.save(j, lockText, wishes, result.tree)
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
-	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock))
+	result.Warnings = slices.Concat(told, find.deprecations(lock), find.tooNew(lock))
 	if lock != j.locked {
 		var hosts []string
 		result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
@@ -562,7 +576,7 @@ func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c chang
 		}
 	}
 	r := &resolver{
-		find: find, dir: j.Dir, locked: j.locked, pinned: j.pinned, taken: c.taken, settings: j.settings, provides: j.Provides, dedupe: c.dedupe,
+		find: find, dir: j.Dir, locked: cmp.Or(j.locked, c.foreign), pinned: j.pinned, taken: c.taken, settings: j.settings, provides: j.Provides, dedupe: c.dedupe,
 		fresh:  func(name string) bool { return c.fresh != nil && c.fresh(name) },
 		placed: find.placed,
 	}
@@ -594,20 +608,4 @@ func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte
 	var err error
 	result.Tree, err = j.stage(ctx, find.contents, t)
 	return result, err
-}
-
-// findDamage is the places of a tree that are laid out anew whatever stands
-// there.
-func (j *Job) findDamage(ctx context.Context, t *tree) (map[string]bool, error) {
-	damaged := map[string]bool{}
-	if j.Check {
-		var err error
-		if damaged, err = t.findDamage(ctx, true, false); err != nil {
-			return nil, err
-		}
-	}
-	for _, at := range j.Anew {
-		damaged[at] = true
-	}
-	return damaged, nil
 }

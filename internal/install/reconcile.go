@@ -40,10 +40,7 @@ func (t *tree) staged(name string) (installed, error) {
 	if !ok || t.skipped[at] {
 		return installed{}, nil // an optional one that is left out
 	}
-	dir := t.entries[n.Integrity].Dir()
-	if n.Origin.Kind == Link {
-		dir = seenAt(t.dir, t.files, n.Origin.Place)
-	}
+	dir := t.filesAt(at)
 	m, err := readPackageJSON(n.describe(), dir)
 	if err != nil {
 		return installed{}, err

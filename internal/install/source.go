@@ -256,13 +256,16 @@ func (c *counter) Read(p []byte) (int, error) {
 // Len is how many bytes are to come, 0 where that is not known.
 func (c *counter) Len() int { return max(0, c.left) }
 
-// usable reports whether an entry of the store is good for what the job does
-// with it. What stands wherever it is wanted need not be whole in the store.
-func (j *Job) usable(entry store.Entry, p *piece) bool {
-	if j.Check || slices.ContainsFunc(p.places, func(at string) bool { return slices.Contains(j.Anew, at) }) {
-		return entry.Check() == nil
+// usable reports whether a content of the store is good for what the job does
+// with it.
+func (j *Job) usable(p *arrival, n *piece) bool {
+	switch {
+	case j.Check || slices.ContainsFunc(n.places, func(at string) bool { return slices.Contains(j.Anew, at) }):
+		return p.entry.Check() == nil
+	case j.distrust:
+		return p.entry.Sound() && p.entry.Intact()
 	}
-	return entry.Sound() || !slices.ContainsFunc(p.places, func(at string) bool { return j.lays(at, p.located) })
+	return p.sure || p.entry.Sound()
 }
 
 // gone adds to an error the way out where the store has lost the content of a
@@ -278,16 +281,6 @@ func (j *Job) gone(at string, n Located, err error) error {
 		return fault.WithHint(err, "put %s back as it was", place)
 	}
 	return err
-}
-
-// lays reports whether the package at a path is laid out by this job, and is
-// not there already.
-func (j *Job) lays(at string, n Located) bool {
-	if j.present.lock == nil {
-		return true
-	}
-	old, ok := j.present.lock.Nodes[at]
-	return !ok || old.Integrity != n.Integrity || !exists(j.Files, at)
 }
 
 // isMissing reports whether a package is not to be had, as opposed to being
@@ -341,6 +334,11 @@ func (s *sources) deprecations(lock *Lock) []string {
 // tooNew is a warning for every package of the lock for which this job passed
 // over a newer version, with one chain that leads to it.
 func (s *sources) tooNew(lock *Lock) []string {
+	none := true
+	s.young.Range(func(any, any) bool { none = false; return false })
+	if none {
+		return nil
+	}
 	chains := map[string]string{}
 	for _, name := range sortedKeys(lock.Wanted) {
 		lock.reach(name, func(at string, chain func() []string) {

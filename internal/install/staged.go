@@ -26,7 +26,7 @@ func (r *Result) Staged(name string) (s Staged, ok bool) {
 		s.Dir = nativePlace(t.dir, n.Origin.Place)
 		s.Files = seenAt(t.dir, t.files, n.Origin.Place)
 	case locked:
-		s.Files = t.entries[n.Integrity].Dir()
+		s.Files = t.filesAt(at)
 	case leaves || r.before.foreign != "":
 		return s, false
 	default:

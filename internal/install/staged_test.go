@@ -39,7 +39,7 @@ func TestStagedPackages(t *testing.T) {
 	r := &Result{
 		tree: &tree{
 			dir: dir, files: dir, lock: &Lock{Nodes: nodes}, entries: map[store.Integrity]store.Entry{entry.Integrity: entry},
-			skipped: map[string]bool{"node_modules/skipped": true},
+			skipped: map[string]bool{"node_modules/skipped": true}, laid: everywhere,
 		},
 		before: present{lock: before}, locked: before,
 	}

@@ -50,6 +50,8 @@ type tree struct {
 	skipped map[string]bool                 // optional packages that are left out, and what stands below them
 	damaged map[string]bool                 // places where something stands that is not as it was laid out
 	copied  bool                            // nothing in it is a link to a file of the store
+	// laid says of a place whether the change lays it out anew; nil is nowhere.
+	laid func(at string) bool
 	// told is what is known of packages whose content is not in the store, in a
 	// dry run.
 	told map[string]installed
@@ -181,6 +183,24 @@ func (t *tree) marker() []byte {
 	return slices.Concat([]byte(head+"\n"), t.text)
 }
 
+// isMarked reports whether a marker is that of the tree.
+func (t *tree) isMarked(marker []byte) bool {
+	head, text, _ := bytes.Cut(marker, []byte("\n"))
+	platform, copied := bytes.CutSuffix(head, []byte(markerCopied))
+	return copied == t.copied && string(platform) == markerHead && bytes.Equal(text, t.text)
+}
+
+// filesAt is where the files of the package at a place are until the change is
+// committed.
+func (t *tree) filesAt(at string) string {
+	if n := t.lock.Nodes[at]; n.Origin.Kind == Link {
+		return seenAt(t.dir, t.files, n.Origin.Place)
+	} else if entry, ok := t.entries[n.Integrity]; ok && t.laid != nil && t.laid(at) {
+		return entry.Dir()
+	}
+	return filepath.Join(t.files, filepath.FromSlash(at))
+}
+
 var markerHead = "# node_modules for " + ThisPlatform().String()
 
 const markerCopied = ", copied"
@@ -254,41 +274,45 @@ func (j *Job) stage(ctx context.Context, c *contents, t *tree) (TreeChange, erro
 		b := newBuilder(t, filepath.Join(j.Tx.Stage(), strconv.Itoa(attempt)), t.linkMode())
 		change, err := j.stageOnce(ctx, c, b)
 		// Somebody has taken something out of the store behind our back.
-		damaged, ok := errors.AsType[*store.DamagedError](err)
-		if !ok || attempt == maxRefetches {
+		if _, damaged := errors.AsType[*store.DamagedError](err); !damaged || attempt == maxAttempts-1 {
 			return change, err
 		}
-		for _, n := range t.lock.Nodes {
-			if n.Origin.Kind != Link && n.Integrity == damaged.Integrity {
-				c.again(n.Package)
-				break
-			}
-		}
+		j.distrust = true
 	}
 }
 
-// maxRefetches is how many packages of one change may be lost or damaged in the
-// store between looking at them and laying them out.
-const maxRefetches = 10
+// maxAttempts is how often a tree is laid out, where the store turns out to be
+// damaged. The second time all contents are looked at before.
+const maxAttempts = 3
 
 func (j *Job) stageOnce(ctx context.Context, c *contents, b *builder) (TreeChange, error) {
+	t := b.tree
 	if j.present.absent || j.present.foreign != "" {
 		return j.stageAll(ctx, c, b)
 	}
-	if err := j.gather(ctx, c, b.tree, nil); err != nil {
-		return TreeChange{}, err
+	t.damaged = map[string]bool{}
+	if j.Check {
+		if err := j.gather(ctx, c, t, t.pieces(everywhere), nil); err != nil {
+			return TreeChange{}, err
+		}
+		var err error
+		if t.damaged, err = t.findDamage(ctx, true, false); err != nil {
+			return TreeChange{}, err
+		}
 	}
-	var err error
-	if b.tree.damaged, err = j.findDamage(ctx, b.tree); err != nil {
-		return TreeChange{}, err
+	for _, at := range j.Anew {
+		t.damaged[at] = true
 	}
-	return j.stageChanges(ctx, b)
+	return j.stageChanges(ctx, c, b)
 }
+
+func everywhere(string) bool { return true }
 
 // stageAll stages a whole node_modules. Each package is laid out as soon as the
 // store has it.
 func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange, error) {
 	t := b.tree
+	t.laid = everywhere
 	change := TreeChange{Replaced: j.present.foreign}
 	if len(t.lock.Nodes) == 0 && j.present.absent {
 		return change, nil
@@ -303,7 +327,7 @@ func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange
 		return change, err
 	}
 	known := maps.Clone(t.skipped)
-	if err := j.gather(ctx, c, t, b.lay); err != nil {
+	if err := j.gather(ctx, c, t, t.pieces(everywhere), b.lay); err != nil {
 		return change, err
 	}
 	// What could not be had goes, with what was laid out below it.
@@ -340,27 +364,29 @@ func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange
 	return change, j.Tx.Replace("node_modules", staged)
 }
 
-// stageChanges stages what is different from the present tree of ours.
-func (j *Job) stageChanges(ctx context.Context, b *builder) (TreeChange, error) {
+// stageChanges stages what is different from the present tree of ours. Only
+// contents that are laid out are looked for in the store.
+func (j *Job) stageChanges(ctx context.Context, c *contents, b *builder) (TreeChange, error) {
 	t, now := b.tree, j.present
 	var change TreeChange
-	want, marker := t.items(), t.marker()
+	want, marked := t.items(), t.isMarked(now.marker)
 	old := want
-	if skips := platformSkips(now.lock); !bytes.Equal(now.marker, marker) || !maps.Equal(skips, t.skipped) {
+	if skips := platformSkips(now.lock); !marked || !maps.Equal(skips, t.skipped) {
 		old = (&tree{dir: t.dir, lock: now.lock, skipped: skips}).items()
 	}
 	changed := map[string]bool{}
-	for at, w := range want {
+	differs := func(at string, w item) bool {
 		o, had := old[at]
-		if had && o.same(w) && (now.copied == t.copied || w.content.IsZero()) && w.stands(t.files, at) && !t.damaged[at] {
+		return !had || !o.same(w) || now.copied != t.copied && !w.content.IsZero() || !w.stands(t.files, at) || t.damaged[at]
+	}
+	for at, w := range want {
+		if w.programs != nil || !differs(at, w) {
 			continue
 		}
 		changed[at] = true
-		switch {
-		case path.Base(at) == ".bin":
-		case had:
+		if _, had := old[at]; had {
 			change.Changed++
-		default:
+		} else {
 			change.Added++
 		}
 	}
@@ -374,8 +400,21 @@ func (j *Job) stageChanges(ctx context.Context, b *builder) (TreeChange, error) 
 			change.Removed++
 		}
 		up := parentPlace(at)
-		if _, there := want[up]; there && t.brings(up, at) {
+		if _, there := want[up]; there && j.brings(c, t, up, at) {
 			changed[up] = true // what its archive has there comes back
+		}
+	}
+	t.laid = func(at string) bool { return outermost(changed, at) != "" }
+	known := len(t.skipped)
+	if err := j.gather(ctx, c, t, t.pieces(t.laid), nil); err != nil {
+		return change, err
+	}
+	if len(t.skipped) > known {
+		return j.stageChanges(ctx, c, b) // without what could not be had
+	}
+	for at, w := range want {
+		if w.programs != nil && differs(at, w) {
+			changed[at] = true
 		}
 	}
 	if len(changed) > 0 {
@@ -397,19 +436,27 @@ func (j *Job) stageChanges(ctx context.Context, b *builder) (TreeChange, error) 
 			}
 		}
 	}
-	if len(changed) == 0 && bytes.Equal(now.marker, marker) {
+	if len(changed) == 0 && marked {
 		return change, nil
 	}
-	return change, j.Tx.WriteFile("node_modules/"+treeMarker, marker, 0o644)
+	return change, j.Tx.WriteFile("node_modules/"+treeMarker, t.marker(), 0o644)
 }
 
 // brings reports whether the archive of the package at up holds files at a
 // place in its node_modules.
-func (t *tree) brings(up, at string) bool {
-	inside := strings.TrimPrefix(at, up+"/") + "/"
-	return slices.ContainsFunc(t.entries[t.lock.Nodes[up].Integrity].Files(), func(f store.File) bool {
-		return strings.HasPrefix(f.Path, inside)
-	})
+func (j *Job) brings(c *contents, t *tree, up, at string) bool {
+	n := t.lock.Nodes[up]
+	if n.Origin.Kind == Link {
+		return false
+	}
+	p := c.want(n.Package)
+	<-p.done
+	return p.err == nil && bringsAlong(p.entry, strings.TrimPrefix(at, up+"/"))
+}
+
+// bringsAlong reports whether a content has files at a path or below it.
+func bringsAlong(entry store.Entry, at string) bool {
+	return slices.ContainsFunc(entry.Files(), func(f store.File) bool { return strings.HasPrefix(f.Path, at+"/") })
 }
 
 // outermost is the topmost of the places at or above at, "" where none is.
@@ -485,7 +532,8 @@ func seenAt(dir, files, place string) string {
 	return native
 }
 
-// platformSkips is the packages that do not run on this machine.
+// platformSkips is the packages that do not run on this machine, and those that
+// nobody but these needs.
 func platformSkips(lock *Lock) map[string]bool {
 	skipped := map[string]bool{}
 	for at, n := range lock.Nodes {
@@ -493,7 +541,56 @@ func platformSkips(lock *Lock) map[string]bool {
 			skipped[at] = true
 		}
 	}
+	led := lock.reached(sortedKeys(skipped), nil)
+	if len(led) == len(skipped) {
+		return skipped
+	}
+	var own []string
+	for name := range lock.Wanted {
+		if at := "node_modules/" + name; !skipped[at] {
+			own = append(own, at)
+		}
+	}
+	needed := lock.reached(own, skipped)
+	for at := range led {
+		if !needed[at] {
+			skipped[at] = true
+		}
+	}
 	return skipped
+}
+
+// reached is the places that Node.js comes to from some, over dependencies and
+// peers, without those in but.
+func (l *Lock) reached(from []string, but map[string]bool) map[string]bool {
+	seen := map[string]bool{}
+	var queue []string
+	enter := func(at string) {
+		if _, ok := l.Nodes[at]; ok && !seen[at] && !but[at] {
+			seen[at] = true
+			queue = append(queue, at)
+		}
+	}
+	for _, at := range from {
+		enter(at)
+	}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		n := l.Nodes[at]
+		if n.Origin.Kind == Link {
+			enter(n.Origin.Place) // where it leads to a package above
+			continue
+		}
+		for _, needs := range []map[string]string{n.Dependencies, n.Package.Optional, n.Peers} {
+			for name := range needs {
+				if to, _, ok := l.lookUp(at, name); ok {
+					enter(to)
+				}
+			}
+		}
+	}
+	return seen
 }
 
 // InModules is the lockfile that the node_modules of a profile directory was
