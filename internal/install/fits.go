@@ -11,11 +11,25 @@ import (
 // other dependencies, holds something else for one, or lacks a package that
 // another one needs. The error is of class Package.
 func (l *Lock) Fits(m *profile.Manifest, dir string) error {
+	overrides, err := newOverrides(l.Overrides)
+	if err != nil {
+		return err
+	}
+	r := &resolver{dir: dir, settings: Settings{Overrides: overrides}}
+	gone := map[string]bool{} // what need not be there though packages ask for it
+	for _, name := range l.Omitted {
+		gone[name] = true
+	}
+	for text, value := range l.Overrides {
+		if value == removed {
+			gone[overridden(text)] = true
+		}
+	}
 	wishes := (&Job{manifest: m}).wishes()
 	depends := map[string]bool{}
 	for _, w := range wishes {
 		depends[w.Name] = true
-		if err := l.fits(w, dir); err != nil {
+		if err := l.fits(w, r); err != nil {
 			return err
 		}
 	}
@@ -31,7 +45,7 @@ func (l *Lock) Fits(m *profile.Manifest, dir string) error {
 		}
 		for _, name := range sortedKeys(n.Dependencies) {
 			_, optional := n.Package.Optional[name]
-			if _, _, found := l.lookUp(at, name); !found && !optional {
+			if _, _, found := l.lookUp(at, name); !found && !optional && !gone[name] {
 				return fault.Errorf(fault.Package, "%s has %s, which needs %s, and not that", LockName, n.describe(), name)
 			}
 		}
@@ -40,13 +54,17 @@ func (l *Lock) Fits(m *profile.Manifest, dir string) error {
 }
 
 // fits is Fits for one dependency of the profile.
-func (l *Lock) fits(w Wish, dir string) error {
+func (l *Lock) fits(w Wish, r *resolver) error {
 	wanted, known := l.Wanted[w.Name]
 	if !known {
 		return fault.Errorf(fault.Package, "package.json depends on %s, and %s does not know it", w.Name, LockName)
 	}
 	if wanted != anyVersion(w.Wanted) {
 		return fault.Errorf(fault.Package, "package.json asks for %s %s, and %s was made for %s", w.Name, anyVersion(w.Wanted), LockName, wanted)
+	}
+	need := r.need(nil, nil, w.Name, w.Wanted, w.Optional)
+	if need == nil {
+		return nil // an override takes it away
 	}
 	n, ok := l.Nodes["node_modules/"+w.Name]
 	if !ok && w.Optional {
@@ -55,7 +73,7 @@ func (l *Lock) fits(w Wish, dir string) error {
 	if !ok {
 		return fault.Errorf(fault.Package, "package.json depends on %s, and %s does not hold it", w.Name, LockName)
 	}
-	d := (&resolver{dir: dir, demands: map[[2]string]*demand{}}).demand(w.Name, w.Wanted)
+	d := need.demand
 	if d.err != nil {
 		return d.err
 	}
@@ -63,6 +81,27 @@ func (l *Lock) fits(w Wish, dir string) error {
 		return fault.Errorf(fault.Package, "package.json asks for %s %s, and %s holds %s for it", w.Name, anyVersion(w.Wanted), LockName, n.describe())
 	}
 	return nil
+}
+
+// notFrozen says why the lockfile would have to change.
+func (j *Job) notFrozen() error {
+	var err error
+	if j.locked == nil {
+		err = fault.Errorf(fault.Package, "there is no %s, and none may be made", LockName)
+		if name := foreignLockfile(j.Files); name != "" {
+			return fault.WithHint(err, "%s takes the versions of %s over", fault.ShellWords("dsh", "profile", "adopt", j.Profile), name)
+		}
+		return fault.WithHint(err, "%s makes one", j.command("install"))
+	}
+	why := j.locked.MadeFor(j.settings, j.Provides)
+	if why == nil {
+		why = j.locked.Fits(j.manifest, j.Dir)
+	}
+	err = fault.Errorf(fault.Package, "%s does not fit package.json, and it must not change", LockName)
+	if why != nil {
+		err = fault.Errorf(fault.Package, "%w: %w", err, why)
+	}
+	return fault.WithHint(err, "%s brings it up to date", j.command("install"))
 }
 
 // Resolve is the lockfile of a manifest, in the versions of lock where those

@@ -40,6 +40,12 @@ func TestFits(t *testing.T) {
 		{"another package", `{"dependencies": {"mine": "npm:a@1"}}`, head + "  mine: \"npm:a@1\"\npackages:\n  node_modules/mine:\n    name: evil\n    version: 1.2.0\n    " + sum + "\n", "holds evil@1.2.0 for it"},
 		{"another folder", `{"dependencies": {"a": "link:../a"}}`, head + "  a: \"link:../a\"\npackages:\n  node_modules/a:\n    version: 1.2.0\n    link: \"../b\"\n", "holds a@1.2.0 for it"},
 		{"a link for a version", `{"dependencies": {"a": "1"}}`, head + "  a: \"1\"\npackages:\n  node_modules/a:\n    version: 1.2.0\n    link: \"../b\"\n", "holds a@1.2.0 for it"},
+		{"an override for what the profile asks for", `{"dependencies": {"a": "1"}}`, "lockfileVersion: \"1\"\noverrides:\n  a: 2.0.0\ndependencies:\n  a: \"1\"\npackages:\n  node_modules/a:\n    version: 2.0.0\n    " + sum + "\n", ""},
+		{"another version than the override's", `{"dependencies": {"a": "1"}}`, "lockfileVersion: \"1\"\noverrides:\n  a: 2.0.0\ndependencies:\n  a: \"1\"\npackages:\n  node_modules/a:\n    version: 1.2.0\n    " + sum + "\n", "holds a@1.2.0 for it"},
+		{"an override takes a need away", `{"dependencies": {"a": "1.0.0"}}`,
+			"lockfileVersion: \"1\"\noverrides:\n  \"a>b\": \"-\"\ndependencies:\n  a: 1.0.0\npackages:\n  node_modules/a:\n    version: 1.0.0\n    " + sum + "\n    dependencies:\n      b: 1.0.0\n", ""},
+		{"a need that is left to the installation", `{"dependencies": {"a": "1.0.0"}}`,
+			"lockfileVersion: \"1\"\nomitted: [cordis]\ndependencies:\n  a: 1.0.0\npackages:\n  node_modules/a:\n    version: 1.0.0\n    " + sum + "\n    dependencies:\n      cordis: 4.0.0\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := profile.ParseManifest("package.json", []byte(tt.manifest))

@@ -160,6 +160,44 @@ func (j *Job) Adopt(ctx context.Context, manifest *profile.Manifest, f *Foreign)
 	return j.Mend(ctx, manifest, f.Lock)
 }
 
+// keptForeign reads, where the profile has no lockfile of ours, what another
+// package manager chose for it, so that c keeps these versions, and says so. It
+// is an error where they cannot be kept.
+func (j *Job) keptForeign(ctx context.Context, find *sources, c *change) (told []string, err error) {
+	if j.locked != nil || c.anew {
+		return nil, nil
+	}
+	f, err := ReadForeign(j.Files, j.manifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && len(f.Refused) > 0 {
+		err = &RefusedLockError{f.File, f.Refused}
+	}
+	if err == nil {
+		err = j.complete(ctx, find, f)
+	}
+	if fault.ClassOf(err) == fault.Package {
+		err = fault.WithHint(err, "%s, or moving that lockfile away, takes the newest versions that package.json allows", j.command("update"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.foreign = f.Lock
+	return []string{fmt.Sprintf("the versions of %s are kept", filepath.Base(f.File))}, nil
+}
+
+// foreignLockfile is the name of the lockfile of another package manager in a
+// directory, "" where there is none.
+func foreignLockfile(dir string) string {
+	for _, name := range []string{PNPMLockName, NPMLockName} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
 // RefusedLockError is a lockfile of another package manager that dsh cannot take
 // over.
 type RefusedLockError struct {
@@ -319,9 +357,9 @@ func (r *Result) WithScripts() []string {
 		if r.tree.isSkipped(at) || n.Origin.Kind == Link {
 			continue
 		}
-		entry := r.tree.entries[n.Integrity]
+		dir := r.tree.filesAt(at)
 		var m struct{ Scripts map[string]string }
-		text, err := os.ReadFile(filepath.Join(entry.Dir(), "package.json"))
+		text, err := os.ReadFile(filepath.Join(dir, "package.json"))
 		if err != nil || json.Unmarshal(text, &m) != nil {
 			continue
 		}
@@ -331,7 +369,7 @@ func (r *Result) WithScripts() []string {
 				scripts = append(scripts, name)
 			}
 		}
-		if len(scripts) == 0 && entry.Has("binding.gyp") {
+		if len(scripts) == 0 && exists(dir, "binding.gyp") {
 			scripts = []string{"node-gyp"} // npm's implied install script
 		}
 		if len(scripts) > 0 {

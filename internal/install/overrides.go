@@ -421,6 +421,14 @@ func resolveReferences(m *profile.Manifest, values map[string]string) error {
 	return nil
 }
 
+// overridden is the name of the dependency that a selector is for.
+func overridden(selector string) string {
+	last := selector[strings.LastIndex(selector, ">>")+1:]
+	last = last[directParent(last)+1:]
+	name, _, _ := splitName(strings.TrimPrefix(last, ">"))
+	return strings.TrimSpace(name)
+}
+
 // differFrom is the names that rules of o and of a lockfile say different
 // things of. What is locked for them is not kept.
 func (o Overrides) differFrom(l *Lock) map[string]bool {
@@ -432,10 +440,7 @@ func (o Overrides) differFrom(l *Lock) map[string]bool {
 	for _, pair := range [][2]map[string]string{{o.values, other}, {other, o.values}} {
 		for text, value := range pair[0] {
 			if pair[1][text] != value {
-				last := text[strings.LastIndex(text, ">>")+1:]
-				last = last[directParent(last)+1:]
-				name, _, _ := splitName(strings.TrimPrefix(last, ">"))
-				names[strings.TrimSpace(name)] = true
+				names[overridden(text)] = true
 			}
 		}
 	}

@@ -883,3 +883,35 @@ func BenchmarkResolve(b *testing.B) {
 		})
 	}
 }
+
+// TestPlatformSkips leaves out what only packages for another machine need, and
+// keeps what somebody else needs as well.
+func TestPlatformSkips(t *testing.T) {
+	s := shelf{
+		"a@1.0.0": {"?elsewhere@1", "both@1"}, "elsewhere@1.0.0": {"both@1", "only@1", "b@1"}, "both@1.0.0": nil,
+		"only@1.0.0": {"deep@1"}, "deep@1.0.0": {"only@1", "both@2"}, "both@2.0.0": nil, "b@1.0.0": {"peer deep@1"},
+	}
+	for _, c := range []struct {
+		wishes []Wish
+		limit  string // the package for another machine
+		want   []string
+	}{
+		{wish("a@1"), "", []string{}},
+		{wish("a@1"), "both", []string{"node_modules/both"}},
+		{wish("a@1"), "elsewhere", []string{"node_modules/b", "node_modules/deep", "node_modules/deep/node_modules/both", "node_modules/elsewhere", "node_modules/only"}},
+		{wish("a@1", "deep@1"), "elsewhere", []string{"node_modules/b", "node_modules/elsewhere"}},
+		{wish("a@1", "b@1"), "elsewhere", []string{"node_modules/elsewhere"}},
+	} {
+		root, err := resolveShelf(t, s, nil, c.wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock := lockOf(root, c.wishes)
+		if n, ok := lock.at("node_modules/" + c.limit); ok {
+			n.OS = []string{"no-such-os"}
+		}
+		if diff := cmp.Diff(c.want, append([]string{}, sortedKeys(platformSkips(lock))...)); diff != "" {
+			t.Errorf("%v with %s for another machine (-want +got):\n%s", c.wishes, c.limit, diff)
+		}
+	}
+}
