@@ -25,7 +25,8 @@ import (
 type cache struct {
 	dir      string
 	readOnly bool
-	places   sync.Map // directory by registry
+	asker    func(registry string) string // who asks it; nil: nobody in particular
+	places   sync.Map                     // directory by registry
 
 	mu      sync.Mutex
 	waiting []*keptDocument
@@ -101,19 +102,22 @@ func (k *keptDocument) ask(header http.Header) {
 
 // usable reports whether a kept document is used without asking.
 func (c *Client) usable(d document, k *keptDocument) bool {
-	age := time.Since(k.fetched)
-	switch c.mode {
-	case Fresh:
-		return false
-	case PreferOffline, Offline:
+	age, gone := c.now.Sub(k.fetched), k.packument.flags&flagGone != 0
+	switch {
+	case c.mode == Offline:
 		return true
+	case c.mode == Fresh || c.mode == UseCache && gone:
+		return false
+	case c.mode == PreferOffline:
+		return !gone || age < longestTime
 	}
 	allowed := max(freshTime, k.fresh)
 	if d.version != "" {
 		// A version stays what it is; that it is deprecated is all that may come.
 		allowed = longestTime
 	}
-	return 0 <= age && age < allowed
+	// Another command may have fetched it since this one began.
+	return -freshTime < age && age < allowed
 }
 
 // keptVersion is the manifest of a version as a kept document about all versions
@@ -123,7 +127,7 @@ func (c *Client) keptVersion(all document, version string) (m *Manifest) {
 		return nil
 	}
 	c.cache.lend(all, func(kept *keptDocument) {
-		if age := time.Since(kept.fetched); c.mode == UseCache && (age < 0 || age >= longestTime) {
+		if age := c.now.Sub(kept.fetched); c.mode == UseCache && (age <= -freshTime || age >= longestTime) {
 			return
 		}
 		kept.packument.lent = true
@@ -154,7 +158,13 @@ func (c *cache) place(registry string) string {
 	if place, ok := c.places.Load(registry); ok {
 		return place.(string)
 	}
-	sum := sha256.Sum256([]byte(registry))
+	key := registry
+	if c.asker != nil {
+		if who := c.asker(registry); who != "" {
+			key += "\x00" + who // what one may read is not for all
+		}
+	}
+	sum := sha256.Sum256([]byte(key))
 	place := filepath.Join(c.dir, hex.EncodeToString(sum[:10]))
 	c.places.Store(registry, place)
 	return place
@@ -316,7 +326,11 @@ func (k *keptDocument) append(out []byte) []byte {
 
 // save has a document written in the background.
 func (c *cache) save(k *keptDocument) {
-	if c == nil || c.readOnly || k.noStore || c.file(k.document) == "" {
+	if c == nil || c.readOnly || c.file(k.document) == "" {
+		return
+	}
+	if k.noStore {
+		c.forget(k.document)
 		return
 	}
 	c.mu.Lock()
@@ -332,6 +346,16 @@ func (c *cache) save(k *keptDocument) {
 	c.wake.Signal()
 }
 
+// forget removes what is kept of a document.
+func (c *cache) forget(d document) {
+	if c == nil || c.readOnly {
+		return
+	}
+	if file := c.file(d); file != "" {
+		_ = staging.OS.Remove(file) // it is seldom there
+	}
+}
+
 // close waits until all is written.
 func (c *cache) close() {
 	if c == nil {
@@ -344,6 +368,15 @@ func (c *cache) close() {
 	}
 	c.mu.Unlock()
 	c.done.Wait()
+	if c.wake != nil || c.readOnly {
+		return
+	}
+	// Who writes takes away what was left by processes that were killed. Here
+	// nothing was written.
+	c.places.Range(func(_, place any) bool {
+		_ = staging.SweepTemp(place.(string)) // there may be no such directory
+		return true
+	})
 }
 
 // write writes what waits until the cache is closed.

@@ -18,6 +18,12 @@ import (
 	"dsh/internal/fault"
 )
 
+// What a version has to have to be taken from a kept document.
+const (
+	soundHash = "sha512-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="
+	soundDist = `"dist":{"integrity":"` + soundHash + `"}`
+)
+
 // fake is a registry without a network. It notes what it is asked.
 type fake struct {
 	mu     sync.Mutex
@@ -340,9 +346,9 @@ func TestCacheVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(r *http.Request) (int, string, []string) {
 			if strings.HasSuffix(r.URL.Path, "/1.0.0") {
-				return 200, `{"name":"x","version":"1.0.0","deprecated":"alone"}`, nil
+				return 200, `{"name":"x","version":"1.0.0","deprecated":"alone",` + soundDist + `}`, nil
 			}
-			return 200, `{"versions":{"1.0.0":{"deprecated":"one of all"},"2.0.0":{}},"dist-tags":{"latest":"1.0.0"}}`, nil
+			return 200, `{"versions":{"1.0.0":{"deprecated":"one of all",` + soundDist + `},"2.0.0":{}},"dist-tags":{"latest":"1.0.0"}}`, nil
 		}}
 		dir := t.TempDir()
 		version := func(wanted string) func(c *Client) error {
@@ -383,8 +389,8 @@ func TestCacheVersions(t *testing.T) {
 // What was found in a kept document stays when its memory is used again.
 func TestCacheLends(t *testing.T) {
 	text := func(letter string) string {
-		return strings.ReplaceAll(`{"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"dependencies":{"A":"^A"},"bin":{"A":"A.js"},"os":["A"],
-			"deprecated":"AAA","scripts":{"install":"A"},"dist":{"tarball":"https://A.example/A.tgz","shasum":"A"}}}}`, "A", letter)
+		return strings.NewReplacer("INTEGRITY", soundHash, "A", letter).Replace(`{"dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"dependencies":{"A":"^A"},"bin":{"A":"A.js"},"os":["A"],
+			"deprecated":"AAA","scripts":{"install":"A"},"dist":{"tarball":"https://A.example/A.tgz","integrity":"INTEGRITY","shasum":"A"}}}}`)
 	}
 	f := &fake{answer: func(r *http.Request) (int, string, []string) {
 		return 200, text(strings.TrimPrefix(r.URL.Path, "/")), nil

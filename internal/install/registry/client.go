@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
+	"dsh/internal/fault"
 	"dsh/internal/npmrange"
 )
 
@@ -55,6 +58,12 @@ type Client struct {
 	documents   flight[document, *Packument]
 	cache       *cache
 	mode        CacheMode
+	// now is one time for all questions of how old a kept document is: two
+	// packages that ask for a third get the same answer.
+	now time.Time
+
+	mu    sync.Mutex
+	later []*keptDocument // to be kept when nobody reads the older ones any more
 }
 
 // New makes a client. Its caller closes it.
@@ -85,8 +94,10 @@ func New(config Config, opts Options) (*Client, error) {
 	c.seats = newSeats()
 	c.documents.keep = func(err error) bool { return errors.Is(err, errGone) }
 	c.mode = opts.Mode
+	c.now = time.Now()
 	if opts.CacheDir != "" {
 		c.cache = newCache(opts.CacheDir, opts.ReadOnly)
+		c.cache.asker = c.config.asker
 	}
 	c.http = &http.Client{
 		Transport:     &stallTransport{next: &authTransport{next: c.base, credentials: config.credentials}, after: config.FetchTimeout},
@@ -98,6 +109,9 @@ func New(config Config, opts Options) (*Client, error) {
 // Close lets go of the connections that are kept open, and finishes what is
 // kept on disk.
 func (c *Client) Close() {
+	for _, k := range c.later {
+		c.cache.save(k)
+	}
 	c.cache.close()
 	if t, ok := c.base.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
@@ -123,30 +137,82 @@ func (c *Client) packument(ctx context.Context, d document) (*Packument, error) 
 	d.registry = c.RegistryFor(d.name)
 	p, err := c.documents.do(ctx, d, func() (*Packument, error) { return c.load(ctx, d) })
 	if errors.Is(err, errGone) {
-		return nil, &NotFoundError{Name: d.name, Registry: d.registry}
+		return nil, &NotFoundError{Name: d.name, Registry: d.registry, Kept: errors.Is(err, errGoneBefore)}
 	}
 	return p, err
 }
 
 // Find is the version that npm takes for what is wanted of a package, as Pick
-// says. One exact version is asked for alone.
+// says. One exact version is asked for alone. Where nothing fits in a document
+// that was kept, the registry is asked for what it has now.
 func (c *Client) Find(ctx context.Context, name, wanted string, opts PickOptions) (Choice, error) {
 	if version, err := npmrange.ParseVersion(wanted); err == nil && opts.Before.IsZero() {
 		m, err := c.Version(ctx, name, version)
 		return Choice{Manifest: m}, err
 	}
-	if choice, ok := c.findKept(document{name: name, registry: c.RegistryFor(name)}, wanted, opts); ok {
+	choice, ok := c.findKept(document{name: name, registry: c.RegistryFor(name)}, wanted, opts)
+	if ok {
+		return c.withLibc(ctx, choice)
+	}
+	var d document
+	p, err := c.reasonable(func(again bool) (*Packument, error) {
+		d = document{name: name, again: again}
+		p, err := c.packument(ctx, d)
+		if err == nil && !opts.Before.IsZero() && !p.dated(opts.Before) {
+			// The abbreviated form has no times.
+			d.full = true
+			p, err = c.packument(ctx, d)
+		}
+		return p, err
+	}, func(p *Packument) bool {
+		m, err := Pick(p, wanted, opts)
+		return err == nil && m.sound()
+	})
+	if err != nil {
+		return Choice{}, err
+	}
+	if choice, err = p.pick(wanted, opts); err != nil || d.full {
+		return choice, c.explained(err)
+	}
+	return c.withLibc(ctx, choice)
+}
+
+// explained adds to an error that nobody was asked.
+func (c *Client) explained(err error) error {
+	if none, ok := errors.AsType[*NoMatchError](err); ok {
+		none.Kept = c.mode == Offline
+	}
+	return err
+}
+
+// reasonable is a document, asked for again where it was kept and is not good
+// for what it is wanted for.
+func (c *Client) reasonable(get func(again bool) (*Packument, error), good func(*Packument) bool) (*Packument, error) {
+	p, err := get(false)
+	if err != nil || !p.kept || c.mode == Offline || good(p) {
+		return p, err
+	}
+	return get(true)
+}
+
+// withLibc adds what abbreviated documents leave out: the C libraries that a
+// version for some platforms is for. Whether they are known must not depend on
+// which document was at hand.
+func (c *Client) withLibc(ctx context.Context, choice Choice) (Choice, error) {
+	if !choice.lacksLibc() {
 		return choice, nil
 	}
-	p, err := c.Packument(ctx, name)
-	if err == nil && !opts.Before.IsZero() && !p.dated(opts.Before) {
-		// The abbreviated form has no times.
-		p, err = c.packument(ctx, document{name: name, full: true})
+	own, err := c.version(ctx, choice.Name, choice.Version)
+	if err != nil && fault.ClassOf(err) == fault.Package {
+		return choice, nil // only the document about all versions has it
 	}
 	if err != nil {
 		return Choice{}, err
 	}
-	return p.pick(wanted, opts)
+	whole := *choice.Manifest
+	whole.Libc = own.Libc
+	choice.Manifest = &whole
+	return choice, nil
 }
 
 // findKept finds a version in a document that is kept on disk, of which nothing
@@ -165,7 +231,7 @@ func (c *Client) findKept(d document, wanted string, opts PickOptions) (choice C
 		var err error
 		choice, err = p.pick(wanted, opts)
 		// An error would need more of the document.
-		ok = err == nil
+		ok = err == nil && (choice.sound() || c.mode == Offline)
 	})
 	return choice, ok
 }
@@ -173,26 +239,71 @@ func (c *Client) findKept(d document, wanted string, opts PickOptions) (choice C
 // Version is the manifest of one exact version. It asks for that version alone
 // where the registry serves such documents, which is far less to read.
 func (c *Client) Version(ctx context.Context, name string, version npmrange.Version) (*Manifest, error) {
-	d := document{name: name, version: version.String(), registry: c.RegistryFor(name)}
+	return c.version(ctx, name, version.String())
+}
+
+func (c *Client) version(ctx context.Context, name, version string) (*Manifest, error) {
+	d := document{name: name, version: version, registry: c.RegistryFor(name)}
 	all := document{name: name, registry: d.registry}
 	if p, ok := c.documents.peek(all); ok {
-		return p.exact(d.version)
-	}
-	if !c.documents.has(d) {
-		if m := c.keptVersion(all, d.version); m != nil {
+		switch m, err := p.exact(version); {
+		case err != nil && !p.kept:
+			return nil, err
+		case err == nil && !m.lacksLibc() && (m.sound() || !p.kept):
+			return m, nil
+		}
+	} else if !c.documents.has(d) {
+		if m := c.keptVersion(all, version); m != nil && !m.lacksLibc() && (m.sound() || c.mode == Offline) {
 			return m, nil
 		}
 	}
-	p, err := c.documents.do(ctx, d, func() (*Packument, error) { return c.load(ctx, d) })
-	if errors.Is(err, errGone) || errors.Is(err, errStatus) {
-		// Nothing of use there: the registry may not serve such documents, or have
-		// no such version, and its document about the package says which.
-		p, err = c.Packument(ctx, name)
+	good := func(p *Packument) bool {
+		m, err := p.exact(version)
+		return err == nil && m.sound()
+	}
+	p, err := c.reasonable(func(again bool) (*Packument, error) {
+		d.again = again
+		return c.documents.do(ctx, d, func() (*Packument, error) { return c.load(ctx, d) })
+	}, good)
+	if !errors.Is(err, errGone) && !errors.Is(err, errStatus) {
+		if err != nil {
+			return nil, err
+		}
+		return p.exact(version)
+	}
+	// Nothing of use there: the registry may not serve such documents, or have
+	// no such version, and its document about the package says which.
+	if p, err = c.reasonable(func(again bool) (*Packument, error) {
+		all.again = again
+		return c.packument(ctx, all)
+	}, good); err != nil {
+		return nil, err
+	}
+	m, err := p.exact(version)
+	if err != nil || !m.lacksLibc() {
+		return m, c.explained(err)
+	}
+	all.full = true
+	p, err = c.packument(ctx, all)
+	if err != nil && fault.ClassOf(err) == fault.Package {
+		return m, nil // it has the abbreviated document only
 	}
 	if err != nil {
 		return nil, err
 	}
-	return p.exact(d.version)
+	if whole, err := p.Manifest(version); err != nil || whole != nil {
+		return whole, err
+	}
+	return m, nil
+}
+
+// Forget has the next command ask for what is kept about a package and one
+// version of it: for when its archive turns out not to be what they say.
+func (c *Client) Forget(name, version string) {
+	registry := c.RegistryFor(name)
+	c.cache.forget(document{name: name, registry: registry})
+	c.cache.forget(document{name: name, registry: registry, full: true})
+	c.cache.forget(document{name: name, registry: registry, version: version})
 }
 
 // Described is all that the registry knows about one version, also where the

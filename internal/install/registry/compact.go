@@ -43,7 +43,13 @@ const (
 )
 
 // Flags of a document.
-const flagTimes = 1 // it says when versions were published
+const (
+	flagTimes = 1 << iota // it says when versions were published
+	flagGone              // it stands for the answer that there is none
+)
+
+// goneText is the compact form of the answer that there is no document.
+var goneText = string([]byte{12: flagGone, headSize - 1: 0})
 
 // Flags of a record. The bits from flagScript on are the install scripts.
 const (

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -55,6 +56,7 @@ type Config struct {
 // not exist are left out.
 func LoadConfig(read func(name string) ([]byte, error), getenv func(string) string, files ...string) (Config, error) {
 	l := loader{read: read, getenv: getenv, settings: map[string]located{}}
+	l.environment(os.Environ())
 	for _, file := range files {
 		if err := l.file(file); err != nil {
 			return Config{}, err
@@ -115,6 +117,27 @@ func (l *loader) file(file string) error {
 		}
 	}
 	return nil
+}
+
+// environment takes the keys of scopes and hosts, which are not known before. Of
+// the others it is known what they are called, and they are asked for.
+func (l *loader) environment(list []string) {
+	const mark = "npm_config_"
+	for _, entry := range list {
+		name, _, _ := strings.Cut(entry, "=")
+		if len(name) <= len(mark) || !strings.EqualFold(name[:len(mark)], mark) {
+			continue
+		}
+		key := name[len(mark):]
+		if strings.HasPrefix(key, "@") {
+			key = strings.ToLower(key)
+		} else if !strings.HasPrefix(key, "//") {
+			continue
+		}
+		if value := l.getenv(name); value != "" {
+			l.settings[key] = located{setting: setting{values: []string{value}}, file: name}
+		}
+	}
 }
 
 // globalFile is where npm has the configuration of the whole machine: below its

@@ -125,6 +125,16 @@ func (c *credentials) find(u *url.URL) (credential, bool) {
 	}
 }
 
+// asker tells apart who asks a registry. It may be a secret.
+func (c Config) asker(registry string) string {
+	u, err := url.Parse(registry)
+	if err != nil {
+		return ""
+	}
+	cred, _ := c.credentials.find(u)
+	return cred.header
+}
+
 // credentialKey is the .npmrc key that would hold the token for an address:
 // that of the registry it is below, else of its host.
 func (c Config) credentialKey(address string) string {

@@ -17,10 +17,21 @@ import (
 )
 
 // NotFoundError says that a registry has no such package.
-type NotFoundError struct{ Name, Registry string }
+type NotFoundError struct {
+	Name, Registry string
+	Kept           bool // so it was said before, and nobody asked now
+}
 
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("package %q not found in the registry %s", e.Name, ShownAddress(e.Registry))
+}
+
+// Hint says how to ask again.
+func (e *NotFoundError) Hint() string {
+	if !e.Kept {
+		return ""
+	}
+	return "this is what it said before; run the command with --fresh to ask again"
 }
 
 // Class makes it a package failure.
@@ -79,20 +90,36 @@ type NoMatchError struct {
 	Registry string
 	Wanted   string
 	Before   time.Time         // zero, or only older versions were allowed
+	Young    string            // the version that would be taken but for Before, or ""
+	YoungAt  time.Time         // when that was published
+	Age      time.Duration     // that versions have to have, where Before is by that
+	Kept     bool              // by what is kept; nobody may ask
 	Newest   []string          // some of the versions there are, the highest first
 	Tags     map[string]string // versions by dist-tag
 }
 
 func (e *NoMatchError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "no version of %q matches %q", e.Name, e.Wanted)
+	fmt.Fprintf(&b, "no version of %q", e.Name)
+	if e.Wanted != "" {
+		fmt.Fprintf(&b, " matches %q", e.Wanted)
+		if !e.Before.IsZero() {
+			b.WriteString(" and")
+		}
+	}
 	if !e.Before.IsZero() {
-		fmt.Fprintf(&b, " and is older than %s", e.Before.UTC().Format(time.DateOnly))
+		fmt.Fprintf(&b, " is older than %s", e.Before.UTC().Format(time.DateOnly))
 	}
 	fmt.Fprintf(&b, " in the registry %s", ShownAddress(e.Registry))
 	if len(e.Newest) == 0 {
 		b.WriteString(", which has no version of it at all")
 		return b.String()
+	}
+	if e.Young != "" {
+		fmt.Fprintf(&b, "\n\ttoo new: %s, published %s", e.Young, minute(e.YoungAt))
+		if e.Age > 0 {
+			fmt.Fprintf(&b, ", to be taken from %s", minute(e.YoungAt.Add(e.Age)))
+		}
 	}
 	fmt.Fprintf(&b, "\n\tnewest: %s", strings.Join(e.Newest, ", "))
 	if len(e.Tags) > 0 {
@@ -103,6 +130,21 @@ func (e *NoMatchError) Error() string {
 
 // Class makes it a package failure.
 func (e *NoMatchError) Class() fault.Class { return fault.Package }
+
+// Hint says how a version that is too new is had, or one that is not known yet.
+func (e *NoMatchError) Hint() string {
+	switch {
+	case e.Young != "" && e.Age > 0:
+		return fmt.Sprintf("to take it now, add --min-release-age 0, or name %s in minimumReleaseAgeExclude of pnpm-workspace.yaml", e.Name)
+	case e.Young != "":
+		return "a later date with --before takes it"
+	case e.Kept:
+		return "this is what is kept; run the command once without --offline to ask the registry"
+	}
+	return ""
+}
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // causeText is why an exchange failed, in plain words and without addresses,
 // and whether trying again is of no use.

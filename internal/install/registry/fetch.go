@@ -102,8 +102,9 @@ func (x exchange) host() string {
 }
 
 var (
-	errGone   = errors.New("not found")      // the answer that there is nothing at the address
-	errStatus = errors.New("not understood") // an answer that refuses the question as such
+	errGone       = errors.New("not found")            // the answer that there is nothing at the address
+	errGoneBefore = fmt.Errorf("%w, as kept", errGone) // the same, by what is kept
+	errStatus     = errors.New("not understood")       // an answer that refuses the question as such
 )
 
 // open asks once. The answer's status is 200, or 206 where a range was asked,
@@ -195,6 +196,7 @@ type document struct {
 	registry, name string
 	version        string // "" for all
 	full           bool   // not the abbreviated form
+	again          bool   // as it is now, whatever is kept
 }
 
 func (d document) doing() string {
@@ -211,9 +213,21 @@ func (c *Client) load(ctx context.Context, d document) (*Packument, error) {
 	if !ok {
 		return nil, errGone
 	}
-	kept := c.cache.load(d)
-	if kept != nil && c.usable(d, kept) {
-		return kept.packument, nil
+	var kept *keptDocument
+	if !d.again {
+		kept = c.cache.load(d)
+	}
+	if kept != nil {
+		kept.packument.kept = true
+		usable, gone := c.usable(d, kept), kept.packument.flags&flagGone != 0
+		switch {
+		case usable && gone:
+			return nil, errGoneBefore
+		case usable:
+			return kept.packument, nil
+		case gone:
+			kept = nil
+		}
 	}
 	if c.mode == Offline {
 		return nil, fault.WithHint(
@@ -244,6 +258,10 @@ func (c *Client) load(ctx context.Context, d document) (*Packument, error) {
 		p, err = c.ask(ctx, d, x, kept)
 		return err
 	})
+	if errors.Is(err, errGone) || d.version != "" && errors.Is(err, errStatus) {
+		// For those who may not ask.
+		c.keep(&keptDocument{document: d, fetched: time.Now(), data: goneText})
+	}
 	return p, err
 }
 
@@ -269,7 +287,7 @@ func (c *Client) ask(ctx context.Context, d document, x exchange, kept *keptDocu
 	now := time.Now()
 	if resp.StatusCode == http.StatusNotModified {
 		kept.renew(resp.Header, now)
-		c.cache.save(kept)
+		c.keep(kept)
 		return kept.packument, nil
 	}
 	data, err := c.compact(within, d, resp)
@@ -296,8 +314,21 @@ func (c *Client) ask(ctx context.Context, d document, x exchange, kept *keptDocu
 	if err != nil {
 		return nil, err
 	}
-	c.cache.save(keptFrom(d, p, data, resp.Header, now))
+	c.keep(keptFrom(d, p, data, resp.Header, now))
 	return p, nil
+}
+
+// keep has a document kept on disk. What was asked for again takes the place of
+// another that some still read, so that each gets what it would get without the
+// others.
+func (c *Client) keep(k *keptDocument) {
+	if !k.again {
+		c.cache.save(k)
+		return
+	}
+	c.mu.Lock()
+	c.later = append(c.later, k)
+	c.mu.Unlock()
 }
 
 // late is err, or that the whole took too long.

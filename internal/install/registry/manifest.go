@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/base64"
 	"net/url"
 	"strings"
 	"time"
@@ -23,6 +24,44 @@ type Dist struct {
 	Integrity string // hashes in the form of Subresource Integrity, or ""
 	Shasum    string // SHA-1 in hexadecimal where there is no other, or ""
 }
+
+// sound reports whether the archive can be fetched and checked by what the
+// manifest says.
+func (m *Manifest) sound() bool {
+	u, err := url.Parse(m.Dist.Tarball)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return false
+	}
+	for hash := range strings.FieldsSeq(m.Dist.Integrity) {
+		hash, _, _ = strings.Cut(hash, "?")
+		if text, ok := strings.CutPrefix(hash, "sha512-"); ok {
+			sum, err := base64.StdEncoding.DecodeString(text)
+			if err == nil && len(sum) == sha512Size {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forLinux reports whether a version is for some platforms only, of which Linux
+// is one: only there may the C library matter.
+func (m *Manifest) forLinux() bool {
+	listed := false
+	for _, name := range m.OS {
+		switch {
+		case name == "linux" || name == "any":
+			return true
+		case name == "!linux":
+			return false
+		}
+		listed = listed || name[0] != '!'
+	}
+	return !listed && len(m.OS)+len(m.CPU) > 0
+}
+
+// lacksLibc reports whether the C libraries may have been left out.
+func (m *Manifest) lacksLibc() bool { return m.Libc == nil && m.forLinux() }
 
 // publicHost is the registry whose addresses copies of it often keep.
 const publicHost = "registry.npmjs.org"

@@ -34,6 +34,7 @@ type Packument struct {
 	flags   uint32
 	changed int64 // in milliseconds, 0 where it is not said
 
+	kept bool // it was kept on disk, and the registry did not send it now
 	lent bool // the memory of the texts is for something else afterwards
 
 	mu        sync.Mutex
@@ -248,6 +249,9 @@ func (p *Packument) read(r *record) (*Manifest, error) {
 	}
 	m := &Manifest{Manifest: *read, Published: r.time()}
 	m.Version = version
+	if !m.forLinux() {
+		m.Libc = nil // abbreviated documents say nothing of it, so none may
+	}
 	m.Dist = Dist{Integrity: text(fieldIntegrity), Shasum: text(fieldShasum), Tarball: text(fieldTarball)}
 	if sum := own[fieldSHA512-fieldDeprecated]; sum != "" {
 		m.Dist.Integrity = "sha512-" + base64.StdEncoding.EncodeToString([]byte(sum))

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -19,6 +20,9 @@ type PickOptions struct {
 	NodeVersion npmrange.Version
 	// Before leaves out what was published later; the zero time nothing.
 	Before time.Time
+	// Age is how long ago Before is by the user's wish, for messages; 0 where it
+	// is a date.
+	Age time.Duration
 	// Exempt reports versions for which Before does not count; nil: none.
 	Exempt func(version string) bool
 }
@@ -35,8 +39,11 @@ type Choice struct {
 // pick is Pick, and what it passed over.
 func (p *Packument) pick(spec string, opts PickOptions) (Choice, error) {
 	m, err := Pick(p, spec, opts)
-	if err != nil || opts.Before.IsZero() {
-		return Choice{Manifest: m}, err
+	if err == nil && opts.Before.IsZero() {
+		return Choice{Manifest: m}, nil
+	}
+	if err != nil {
+		return Choice{}, p.explained(err, spec, opts)
 	}
 	choice := Choice{Manifest: m}
 	opts.Before = time.Time{}
@@ -44,6 +51,19 @@ func (p *Packument) pick(spec string, opts PickOptions) (Choice, error) {
 		choice.Skipped, choice.SkippedAt = other.Version, other.Published
 	}
 	return choice, nil
+}
+
+// explained adds to an error which version is only too new.
+func (p *Packument) explained(err error, spec string, opts PickOptions) error {
+	none, ok := errors.AsType[*NoMatchError](err)
+	if !ok || opts.Before.IsZero() {
+		return err
+	}
+	opts.Before = time.Time{}
+	if young, err := Pick(p, spec, opts); err == nil {
+		none.Young, none.YoungAt, none.Age = young.Version, young.Published, opts.Age
+	}
+	return none
 }
 
 // Pick chooses the version that npm takes for a spec (npm-pick-manifest): an

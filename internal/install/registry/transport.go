@@ -243,13 +243,22 @@ func (t *stallTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(t.after, func() { cancel(&stallError{t.after}) })
 	// Waiting for a connection is not the server's silence: others may have all
-	// there may be, and connecting has time-outs of its own.
+	// there may be, and connecting has time-outs of its own. Only for what a
+	// proxy answers before it connects there is none.
+	tunnel := &tunnelTimer{after: min(t.after, tlsTimeout), stop: cancel}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { timer.Stop() },
-		GotConn: func(httptrace.GotConnInfo) { timer.Reset(t.after) },
+		GetConn:           func(string) { timer.Stop() },
+		ConnectDone:       func(_, _ string, err error) { tunnel.wait(err == nil) },
+		TLSHandshakeStart: func() { tunnel.wait(false) },
+		TLSHandshakeDone:  func(tls.ConnectionState, error) { tunnel.wait(true) },
+		GotConn: func(httptrace.GotConnInfo) {
+			tunnel.end()
+			timer.Reset(t.after)
+		},
 	})
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	timer.Stop()
+	tunnel.end()
 	if err != nil {
 		err = stalled(ctx, err)
 		cancel(nil)
@@ -264,6 +273,39 @@ func (t *stallTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel:     func() { cancel(nil) },
 	}
 	return resp, nil
+}
+
+// tunnelTimer ends an exchange whose proxy does not say whether it connects. The
+// connection that is being made may come to be another exchange's, after this
+// one got one: then it is no more of its business.
+type tunnelTimer struct {
+	after time.Duration
+	stop  context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer
+	over  bool
+}
+
+// wait begins to wait for the proxy, or ends that.
+func (t *tunnelTimer) wait(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+	if on && !t.over {
+		t.timer = time.AfterFunc(t.after, func() { t.stop(&stallError{t.after}) })
+	}
+}
+
+// end ends it for good.
+func (t *tunnelTimer) end() {
+	t.mu.Lock()
+	t.over = true
+	t.mu.Unlock()
+	t.wait(false)
 }
 
 // stalled is the reason that the exchange was ended for, when it was.
