@@ -139,15 +139,22 @@ type want struct {
 }
 
 // addPeers installs the peers that nobody provides beside the profile's own
-// dependencies, where all who ask find them: one version for all, or none.
+// dependencies, where all who ask find them: one version for all, or none. Where
+// another version stands there, that only came up from below, the peer takes its
+// place, which needs a new start.
 func (r *resolver) addPeers(ctx context.Context, root *node) error {
-	wants := map[string][]want{}
-	r.lackPeers(root, wants)
+	wants, content := map[string][]want{}, map[string][]want{}
+	r.lackPeers(root, wants, content)
+	anew := false
 	for _, name := range sortedKeys(wants) {
 		if r.unmet[name] {
 			continue
 		}
 		all := wants[name]
+		isTaken := root.children[name] != nil
+		if isTaken {
+			all = append(all, content[name]...) // who has what it wants must still have it
+		}
 		// Whoever stands highest is asked first, so that the chain is short.
 		slices.SortStableFunc(all, func(a, b want) int { return cmp.Compare(a.by.depth(), b.by.depth()) })
 		n, err := r.pickPeer(ctx, all)
@@ -158,6 +165,10 @@ func (r *resolver) addPeers(ctx context.Context, root *node) error {
 			r.unmet[name] = true
 			continue
 		}
+		if isTaken {
+			r.first[name], anew = n, true
+			continue
+		}
 		if err := r.placeIn(root, n); err != nil {
 			return err
 		}
@@ -166,7 +177,38 @@ func (r *resolver) addPeers(ctx context.Context, root *node) error {
 			markPasses(w.by, root, name)
 		}
 	}
+	if anew {
+		return errPeersFirst
+	}
 	return nil
+}
+
+// meetFirst notes who needs the peers that came first.
+func (r *resolver) meetFirst(n *node) {
+	if len(r.first) == 0 {
+		return
+	}
+	for _, name := range sortedKeys(n.children) {
+		child := n.children[name]
+		if child.bundled || child.same != nil {
+			continue
+		}
+		peers := r.needs(child.pkg, child.rule).peers
+		for i := range peers {
+			if p := &peers[i]; r.first[p.name] != nil && !p.optional && child.lookUp(p.name) == r.root.children[p.name] {
+				child.met = append(child.met, &edge{from: child, need: p, met: true, to: r.root.children[p.name]})
+			}
+		}
+		r.meetFirst(child)
+	}
+}
+
+// gives reports whether a place beside the profile's own dependencies may be
+// taken by a peer: something stands there that is neither of these nor a peer
+// that came first.
+func (r *resolver) gives(there *node) bool {
+	return there.parent == r.root && !there.bundled && r.first[there.name] == nil &&
+		!slices.ContainsFunc(r.root.edges, func(e edge) bool { return e.name == there.name })
 }
 
 // depth is how many packages stand above n.
@@ -178,8 +220,9 @@ func (n *node) depth() int {
 	return depth
 }
 
-// lackPeers collects below n, in order of place, whose peers nobody provides.
-func (r *resolver) lackPeers(n *node, wants map[string][]want) {
+// lackPeers collects below n, in order of place, whose peers nobody provides, or
+// only something that gives way, and who is content with that.
+func (r *resolver) lackPeers(n *node, wants, content map[string][]want) {
 	for _, name := range sortedKeys(n.children) {
 		child := n.children[name]
 		if child.bundled || child.same != nil {
@@ -187,11 +230,18 @@ func (r *resolver) lackPeers(n *node, wants map[string][]want) {
 		}
 		peers := r.needs(child.pkg, child.rule).peers
 		for i := range peers {
-			if p := &peers[i]; !p.optional && n.lookUp(p.name) == nil && p.name != child.name {
+			p := &peers[i]
+			if p.optional || p.name == child.name {
+				continue
+			}
+			switch found := n.lookUp(p.name); {
+			case found == nil || r.gives(found) && !p.demand.fits(found.pkg):
 				wants[p.name] = append(wants[p.name], want{child, p})
+			case r.gives(found):
+				content[p.name] = append(content[p.name], want{child, p})
 			}
 		}
-		r.lackPeers(child, wants)
+		r.lackPeers(child, wants, content)
 	}
 }
 

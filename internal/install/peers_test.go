@@ -33,6 +33,26 @@ func TestAutoPeers(t *testing.T) {
 			shelf{"a@1.0.0": {"peer p@^1"}, "p@1.0.0": nil, "p@2.0.0": nil},
 			wish("a@*", "p@^2"), []string{"a@1.0.0", "p@2.0.0"}, "p@2.0.0 is not the peer that is asked for by a@1.0.0 (^1)",
 		},
+		"a peer takes the place of what only came up": {
+			shelf{"a@1.0.0": {"peer p@^1"}, "b@1.0.0": {"p@^2"}, "p@1.0.0": nil, "p@1.2.0": nil, "p@2.0.0": nil},
+			wish("a@*", "b@*"), []string{"a@1.0.0", "b > p@2.0.0", "b@1.0.0", "p@1.2.0"}, "",
+		},
+		"the same one level down": {
+			shelf{"x@1.0.0": {"a@*", "p@^2"}, "a@1.0.0": {"peer p@^1"}, "p@1.2.0": nil, "p@2.0.0": {"q@*"}, "q@1.0.0": nil},
+			wish("x@*"), []string{"a@1.0.0", "p@1.2.0", "q@1.0.0", "x > p@2.0.0", "x@1.0.0"}, "",
+		},
+		"a version that is right for dependency and peer": {
+			shelf{"a@1.0.0": {"p@^1.9.0"}, "b@1.0.0": {"peer p@<1.10.0"}, "c@1.0.0": {"peer p@^1.3"}, "p@1.9.0": nil, "p@1.9.1": nil, "p@1.10.0": nil},
+			wish("a@*", "b@*", "c@*"), []string{"a@1.0.0", "b@1.0.0", "c@1.0.0", "p@1.9.1"}, "",
+		},
+		"a peer that would take from another what it has": {
+			shelf{"a@1.0.0": {"peer p@^1"}, "b@1.0.0": {"p@^2"}, "c@1.0.0": {"peer p@^2"}, "p@1.0.0": nil, "p@2.0.0": nil},
+			wish("a@*", "b@*", "c@*"), []string{"a@1.0.0", "b@1.0.0", "c@1.0.0", "p@2.0.0"}, "p@2.0.0 is not the peer that is asked for by a@1.0.0 (^1)",
+		},
+		"a peer of an optional dependency in the place of another": {
+			shelf{"a@1.0.0": {"?o@*", "p@^2"}, "o@1.0.0": {"peer p@^1"}, "p@1.0.0": nil, "p@2.0.0": nil},
+			wish("a@*"), []string{"?o@1.0.0", "?p@1.0.0", "a > p@2.0.0", "a@1.0.0"}, "",
+		},
 		"peers of peers": {
 			shelf{"a@1.0.0": {"peer p@^1"}, "p@1.0.0": {"peer q@*"}, "q@1.0.0": nil},
 			wish("a@*"), []string{"a@1.0.0", "p@1.0.0", "q@1.0.0"}, "",

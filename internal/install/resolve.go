@@ -152,6 +152,7 @@ type resolver struct {
 	hand          map[string][]*Package // see atHand
 	nodes         int                   // placed so far
 	unmet         map[string]bool       // peers for which there is no one version
+	first         map[string]*node      // peers that stand beside the profile's own dependencies before anything else does
 }
 
 // droppedError carries the package whose optional dependency failed below it,
@@ -159,6 +160,10 @@ type resolver struct {
 type droppedError struct{ key string }
 
 func (e *droppedError) Error() string { return "optional package " + e.key + " cannot be installed" }
+
+// errPeersFirst says that peers have to be placed before what took their places,
+// so that resolving starts again with them.
+var errPeersFirst = errors.New("peers come first")
 
 // resolve builds the tree for the wishes, which are sorted by name. What it
 // will ask for is asked for ahead at the same time.
@@ -190,9 +195,12 @@ func (r *resolver) resolve(ctx context.Context, wishes []Wish) (*node, error) {
 }
 
 func (r *resolver) resolved(ctx context.Context, wishes []Wish) (*node, error) {
-	r.banned = map[string]bool{}
+	r.banned, r.first = map[string]bool{}, map[string]*node{}
 	for {
 		root, err := r.build(ctx, wishes)
+		if errors.Is(err, errPeersFirst) {
+			continue
+		}
 		if dropped, ok := errors.AsType[*droppedError](err); ok {
 			r.banned[dropped.key] = true
 			continue
@@ -200,6 +208,7 @@ func (r *resolver) resolved(ctx context.Context, wishes []Wish) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.meetFirst(root)
 		markRequired(root)
 		return root, nil
 	}
@@ -213,6 +222,12 @@ func (r *resolver) build(ctx context.Context, wishes []Wish) (*node, error) {
 	}
 	root.edges = slices.DeleteFunc(root.edges, func(e edge) bool { return e.need == nil })
 	r.root, r.queue, r.nodes, r.unmet = root, append(r.queue[:0], root), 0, map[string]bool{}
+	for _, name := range sortedKeys(r.first) {
+		peer := *r.first[name]
+		if err := r.placeIn(root, &peer); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		for i := 0; i < len(r.queue); i++ {
 			if err := ctx.Err(); err != nil {
