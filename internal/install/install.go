@@ -95,10 +95,21 @@ type Result struct {
 	Manifest *profile.Manifest // the profile's, as the job leaves it
 	Hosts    []HostCopy        // host packages that plugins bring along, where the lockfile is new
 	Plan     *Plan             // of a dry run
+	// Unchanged says that packages, lockfile and manifest are as they were.
+	Unchanged bool
 
-	tree   *tree
-	before present
-	locked *Lock // before
+	remember func()
+	tree     *tree
+	before   present
+	locked   *Lock // before
+}
+
+// Remember notes in [Job.Closure] what the tree is made of, once the transaction
+// is committed and before the store is closed. The next job is faster for it.
+func (r *Result) Remember() {
+	if r.remember != nil {
+		r.remember()
+	}
 }
 
 // Action is what happened to one dependency of the profile.
@@ -523,7 +534,11 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	j.closure.save(j, lockText, wishes, result.tree)
+	result.remember = func() { j.closure.save(j, lockText, wishes, result.tree) }
+	if res.root == nil && result.Tree == (TreeChange{}) && bytes.Equal(j.manifest.Bytes(), j.before.Bytes()) {
+		result.Unchanged, result.Changes = true, []Change{}
+		return result, nil
+	}
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}

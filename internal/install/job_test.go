@@ -124,7 +124,9 @@ func (w *workshop) making(name string, init func(dir string) error, work func(*J
 		InBox:   func(string) bool { return false }, CheckLayer: func(name, dir string) error { return nil },
 	})
 	if err == nil {
-		err = tx.Commit()
+		if err = tx.Commit(); err == nil {
+			result.Remember()
+		}
 	}
 	return result, err
 }
