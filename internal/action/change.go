@@ -127,17 +127,13 @@ const closureName = "closure"
 
 // job is a job on a profile, but for where it works and what with.
 func (env Env) job(opts PluginOptions, p *profile.Profile) *install.Job {
-	return &install.Job{
+	job := &install.Job{
 		Profile:  p.Name.String(),
 		Dir:      p.Dir,
 		Manifest: p.Manifest,
 		Offline:  opts.Offline,
 		Before:   opts.Before,
 		InBox:    func(name string) bool { _, ok, err := env.Installation.Bundle(name); return ok && err == nil },
-		Provides: func(name string) (string, bool) {
-			version, ok := env.provides(name)
-			return version.String(), ok
-		},
 		CheckLayer: func(name, dir string) error {
 			err := stack.CheckBundle(name, dir)
 			if err == nil || opts.Force && fault.ClassOf(err) == fault.Composition {
@@ -147,6 +143,14 @@ func (env Env) job(opts PluginOptions, p *profile.Profile) *install.Job {
 		},
 		Events: opts.Events,
 	}
+	// The embedded installation does not know what the harness has that will run.
+	if _, known := env.Installation.Version(); known {
+		job.Provides = func(name string) (string, bool) {
+			version, ok := env.provides(name)
+			return version.String(), ok
+		}
+	}
+	return job
 }
 
 // settingsFor is the settings of the profile whose files are in dir, with what

@@ -134,12 +134,12 @@ func hostWarning(plugin string, copies []HostCopy, policy HostPolicy) string {
 	if more := len(copies) - len(listed); more > 0 {
 		listed = append(listed, fmt.Sprintf("and %d more", more))
 	}
-	what := "packages of the harness"
+	what, are := "packages of the harness", "are"
 	if len(copies) == 1 {
-		what = "a package of the harness"
+		what, are = "a package of the harness", "is"
 	}
 	if policy == OmitHosts {
-		return fmt.Sprintf("%s brings %s that the installation does not have, and that are installed all the same: %s", plugin, what, strings.Join(listed, ", "))
+		return fmt.Sprintf("%s brings %s that the installation does not have, and that %s installed all the same: %s", plugin, what, are, strings.Join(listed, ", "))
 	}
 	return fmt.Sprintf(`%s brings a second copy of %s: %s; its author should have them under peerDependencies, and "hostPackages": "%s" below dsh.profile in package.json leaves them out`,
 		plugin, what, strings.Join(listed, ", "), OmitHosts)

@@ -704,6 +704,55 @@ func TestEveryDependencyIsFound(t *testing.T) {
 	}
 }
 
+// TestPeersAreInstalledInRandomRegistries installs peers in random registries:
+// every dependency and every own range is met, fewer peers are amiss in many
+// trees, and with its own lockfile the same tree comes out.
+func TestPeersAreInstalledInRandomRegistries(t *testing.T) {
+	first, better := 0, 0
+	for seed := range uint64(600) {
+		s, wishes := randomShelf(rand.New(rand.NewPCG(seed, 5)))
+		without, err := resolveShelf(t, s, nil, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := Settings{AutoPeers: true}
+		root, err := resolveWith(t, s, nil, settings, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first += len(root.made.first)
+		walk(root, func(n *node) {
+			for name, wanted := range n.pkg.Dependencies {
+				if _, optional := n.pkg.Optional[name]; n.same != nil || optional || slices.Contains(n.pkg.Bundled, name) {
+					continue
+				}
+				if found := n.lookUp(name); found == nil || !found.bundled && !satisfies(found.pkg.Version, wanted) {
+					t.Errorf("seed %d: %s finds %v for %s@%s", seed, n.path(), found, name, wanted)
+				}
+			}
+		})
+		for _, w := range wishes {
+			if !satisfies(root.children[w.Name].pkg.Version, w.Wanted) {
+				t.Errorf("seed %d: the profile does not get its %s@%s", seed, w.Name, w.Wanted)
+			}
+		}
+		lock := lockOf(root, wishes)
+		if len(peerProblems(lock)) < len(peerProblems(lockOf(without, wishes))) {
+			better++
+		}
+		again, err := resolveWith(t, s, lock, settings, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(lock.Bytes()), string(lockOf(again, wishes).Bytes())); diff != "" {
+			t.Errorf("seed %d: with its own lockfile the tree changes\n%s", seed, diff)
+		}
+	}
+	if first < 20 || better < 50 {
+		t.Errorf("only %d peers come first, and %d trees are better: the registries are too simple", first, better)
+	}
+}
+
 // TestRemovingChangesNoOtherVersion takes a dependency out of random profiles
 // for whose packages newer versions came out: every package keeps, for each
 // dependency, a version that it had.
