@@ -21,10 +21,10 @@ func (s *sources) age(name string) registry.PickOptions {
 		return opts
 	}
 	if old := s.now.Add(-s.job.settings.MinAge); opts.Before.IsZero() || old.Before(opts.Before) {
-		opts.Before = old
-	}
-	if len(versions) > 0 {
-		opts.Exempt = func(version string) bool { return slices.Contains(versions, version) }
+		opts.Before, opts.Age = old, s.job.settings.MinAge
+		if len(versions) > 0 {
+			opts.Exempt = func(version string) bool { return slices.Contains(versions, version) }
+		}
 	}
 	return opts
 }
@@ -49,6 +49,9 @@ func exempted(patterns []string, name string) (all bool, versions []string) {
 
 // ago says how long ago a time was, in the largest unit that fits.
 func ago(d time.Duration) string {
+	if d < 0 {
+		return "at a time that lies ahead"
+	}
 	for _, unit := range []struct {
 		length time.Duration
 		name   string
