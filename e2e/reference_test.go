@@ -203,6 +203,7 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin add":                 {{"plugin", "--profile", "made", "add", "left@1.0.0"}, {"plugin", "--profile", "made", "add", "left"}},
 		"plugin add --dry-run":       {{"plugin", "--profile", "made", "add", "left@2", "is-odd", "--dry-run"}, {"plugin", "--profile", "headless", "add", "left", "--dry-run"}},
 		"plugin dedupe":              {{"plugin", "--profile", "made", "dedupe"}},
+		"plugin update":              {{"plugin", "--profile", "made", "update"}},
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}},
 		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}},
 		"plugin list":                {{"plugin", "--profile", "made", "list"}},

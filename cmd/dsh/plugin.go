@@ -308,7 +308,10 @@ func (p *pluginRun) report(report *action.Report, err error) error {
 	if report.Plan != nil {
 		return p.ui.Result(report, func(w io.Writer) { printPlanned(w, report) })
 	}
-	if err := p.ui.Result(report, func(w io.Writer) { printReport(w, report) }); err != nil {
+	if err := p.ui.Result(report, func(w io.Writer) {
+		printReport(w, report)
+		printMoved(w, report)
+	}); err != nil {
 		return err
 	}
 	if line := p.progress.summary(report.Tree, p.ui.Watched()); line != "" {
@@ -349,7 +352,12 @@ func (p *pluginRun) said(report *action.Report) {
 // thereText says of a package that was to be added and is there already which
 // version that is, and which is newer.
 func thereText(p *pluginRun, d install.Dated) string {
-	text := fmt.Sprintf("%s %s is installed already, as %s", d.Name, d.Current, d.Spec)
+	text := fmt.Sprintf("%s %s is installed already (package.json asks for %s)", d.Name, d.Current, d.Spec)
+	for _, n := range d.Notes {
+		if n.Code == install.NoteNotAsked || n.Code == install.NoteNotFound {
+			return fmt.Sprintf("%s; newer versions could not be looked up: %s", text, n.Text)
+		}
+	}
 	within, beyond := d.Wanted != d.Current && d.Wanted != "", d.Latest != d.Wanted && d.Latest != ""
 	update := fmt.Sprintf("dsh plugin --profile %s update %s", p.shellProfile(), fault.ShellWord(d.Name))
 	newest := fmt.Sprintf("dsh plugin --profile %s update --latest %s", p.shellProfile(), fault.ShellWord(d.Name))
@@ -387,6 +395,27 @@ func printReport(w io.Writer, report *action.Report) {
 		fmt.Fprintf(w, "packages: %s in profile %s (%s)\n", treeCounts(t), report.Profile, report.Dir)
 	case shown == 0:
 		fmt.Fprintf(w, "profile %s is up to date (%s)\n", report.Profile, report.Dir)
+	}
+}
+
+// shownMoves is how many packages of packages are printed; JSON has more.
+const shownMoves = 50
+
+// printMoved prints what an update or dedupe did to packages of packages.
+func printMoved(w io.Writer, report *action.Report) {
+	shown := 0
+	for _, m := range report.Moved {
+		if slices.ContainsFunc(report.Changes, func(c install.Change) bool {
+			return c.Action == m.Action && m.Place == "node_modules/"+c.Name
+		}) {
+			continue
+		}
+		if shown++; shown <= shownMoves {
+			fmt.Fprintln(w, movedText(m))
+		}
+	}
+	if more := shown - shownMoves; more > 0 {
+		fmt.Fprintf(w, "… and %d more\n", more)
 	}
 }
 

@@ -185,6 +185,12 @@ func (r *runner) pluginOutdated(p *pluginRun) error {
 		}
 	}
 	err = p.ui.Result(report, func(w io.Writer) { printOutdated(w, p, report) })
+	if err == nil && report.Unasked != nil {
+		if p.ui.JSON {
+			return &saidError{fault.ClassOf(report.Unasked)}
+		}
+		return report.Unasked
+	}
 	if err == nil && newer && p.cli.Bool("exit-code") {
 		err = &saidError{fault.Other}
 	}

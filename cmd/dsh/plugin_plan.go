@@ -59,22 +59,28 @@ func printPlanned(w io.Writer, report *action.Report) {
 	fmt.Fprintln(w, "nothing was changed")
 }
 
-// plannedLine is one package of a plan: "+ a 1.0.0 (2 kB, to fetch)".
-func plannedLine(p install.Planned) string {
+// movedText is what becomes of one package: "~ a > b 1.0.0 → 1.1.0".
+func movedText(p install.Move) string {
 	name := strings.ReplaceAll(strings.TrimPrefix(p.Place, "node_modules/"), "/node_modules/", " > ")
 	if !strings.HasSuffix(name, p.Name) {
 		name += " (" + p.Name + ")"
 	}
-	var text string
 	switch {
 	case p.Action == install.Removed:
 		return line(fmt.Sprintf("- %s %s", name, p.Before))
 	case p.Action == install.Added:
-		text = fmt.Sprintf("+ %s %s", name, p.Version)
+		return line(fmt.Sprintf("+ %s %s", name, p.Version))
 	case p.Before == p.Version:
-		text = fmt.Sprintf("~ %s %s", name, p.Version)
-	default:
-		text = fmt.Sprintf("~ %s %s → %s", name, p.Before, p.Version)
+		return line(fmt.Sprintf("~ %s %s", name, p.Version))
+	}
+	return line(fmt.Sprintf("~ %s %s → %s", name, p.Before, p.Version))
+}
+
+// plannedLine is one package of a plan: "+ a 1.0.0 (to fetch, 2 kB)".
+func plannedLine(p install.Planned) string {
+	text := movedText(p.Move)
+	if p.Action == install.Removed {
+		return text
 	}
 	switch p.Source {
 	case "link":
@@ -86,7 +92,7 @@ func plannedLine(p install.Planned) string {
 	default:
 		text += " (to fetch" + unpacked(p.Bytes) + ")"
 	}
-	return line(text)
+	return text
 }
 
 // amountText is the size of several packages, behind their number.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -97,16 +98,14 @@ func (r *runner) storeVerify(c *cli.Context, env action.Env) error {
 		Fix: c.Bool("fix"), Progress: func(n int) { progress.Set("reading package %d", n) },
 	})
 	progress.Stop()
-	if err != nil {
+	if verified == nil {
 		return err
 	}
-	left := 0
-	for _, d := range verified.Damaged {
-		if !d.Removed {
-			left++
-		}
+	failed := err
+	if failed != nil && r.ui.JSON {
+		return failed
 	}
-	err = r.ui.Result(verified, func(w io.Writer) {
+	err = r.ui.Verdict(verified.Whole(), verified, func(w io.Writer) {
 		for _, d := range verified.Damaged {
 			name, did := d.Name, ""
 			if name == "" {
@@ -120,9 +119,9 @@ func (r *runner) storeVerify(c *cli.Context, env action.Env) error {
 		fmt.Fprintf(w, "%s read, %d damaged\n", contents(verified.Contents), len(verified.Damaged))
 	})
 	switch {
-	case err != nil:
-		return err
-	case left > 0:
+	case err != nil || failed != nil:
+		return cmp.Or(err, failed)
+	case !verified.Whole():
 		r.ui.Say("dsh store verify --fix takes out what is damaged; it is fetched again when it is needed")
 		return &saidError{fault.Environment}
 	case len(verified.Damaged) > 0:

@@ -9,5 +9,5 @@ import (
 // Dedupe makes a profile have as few versions of its packages as their ranges
 // allow, of those that it has.
 func Dedupe(ctx context.Context, env Env, opts PluginOptions) (*Report, error) {
-	return change(ctx, env, opts, false, func(j *install.Job) (*install.Result, error) { return j.Dedupe(ctx) })
+	return moving(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Dedupe(ctx) })
 }

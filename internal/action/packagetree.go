@@ -2,8 +2,10 @@ package action
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"dsh/internal/fault"
@@ -113,6 +115,9 @@ type OutdatedReport struct {
 	Dir          string          `json:"dir"`
 	Dependencies []install.Dated `json:"dependencies"`
 	Warnings     []string        `json:"-"`
+	// Unasked is why registries said nothing of some dependencies, the first of
+	// the reasons.
+	Unasked error `json:"-"`
 }
 
 // Outdated looks for newer versions of the dependencies of a profile, the named
@@ -144,7 +149,11 @@ func Outdated(ctx context.Context, env Env, opts PluginOptions, names []string) 
 	report.Dependencies, err = job.Outdated(ctx, now.Manifest, now.lock, names, install.OutdatedOptions{
 		Provides: env.provides,
 	})
-	return report, err
+	if report.Dependencies == nil {
+		return nil, err
+	}
+	report.Unasked = err
+	return report, nil
 }
 
 // newerWait is how long an answer may take about versions that nobody asked for.
@@ -165,10 +174,18 @@ func Newer(ctx context.Context, env Env, opts PluginOptions, report *Report, spe
 	ctx, cancel := context.WithTimeout(ctx, newerWait)
 	defer cancel()
 	found, err := Outdated(ctx, env, opts, names)
+	if err != nil && ctx.Err() == nil {
+		report.Warnings = append(report.Warnings, fmt.Sprintf("newer versions of %s could not be looked up: %s", strings.Join(names, ", "), firstLine(err)))
+	}
 	if err != nil {
 		return nil
 	}
 	return found.Dependencies
+}
+
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
 }
 
 // provides is the version of a host package in the installation. The embedded

@@ -57,6 +57,8 @@ type Report struct {
 	// There are packages that were to be added by their name alone and that the
 	// profile has, held against what their registry has.
 	There []install.Dated `json:"there,omitempty"`
+	// Moved is what an update or dedupe did to each package.
+	Moved []install.Move `json:"moved,omitempty"`
 	// Plan is what would be done, of a dry run; all else is then what would be.
 	Plan     *install.Plan `json:"plan,omitempty"`
 	Warnings []string      `json:"-"`
@@ -86,7 +88,23 @@ func Install(ctx context.Context, env Env, opts PluginOptions, how install.Insta
 
 // Update resolves packages of a profile anew: the named ones, or all.
 func Update(ctx context.Context, env Env, opts PluginOptions, names []string, latest bool) (*Report, error) {
-	return change(ctx, env, opts, false, func(j *install.Job) (*install.Result, error) { return j.Update(ctx, names, latest) })
+	return moving(ctx, env, opts, func(j *install.Job) (*install.Result, error) { return j.Update(ctx, names, latest) })
+}
+
+// moving is a change that is about packages of packages, too.
+func moving(ctx context.Context, env Env, opts PluginOptions, work func(*install.Job) (*install.Result, error)) (*Report, error) {
+	var moved []install.Move
+	report, err := change(ctx, env, opts, false, func(j *install.Job) (*install.Result, error) {
+		result, err := work(j)
+		if err == nil && result.Plan == nil {
+			moved = result.Moves()
+		}
+		return result, err
+	})
+	if err == nil {
+		report.Moved = moved
+	}
+	return report, err
 }
 
 // change runs one job in a transaction over the profile. When it fails, the
@@ -129,6 +147,9 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 
 // commit checks what a job staged, and puts it in place.
 func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, result *install.Result, force bool) (*Report, error) {
+	if result.Unchanged && !p.Created {
+		return env.unchanged(ctx, tx, p, result)
+	}
 	after := *p
 	after.Manifest = result.Manifest
 	problems, err := verify(env, p, &after, lockedPackages(p.Dir, result), stagedPackages(p.Dir, result), force)
@@ -145,6 +166,7 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 	if err := tx.Commit(); err != nil {
 		return nil, err
 	}
+	result.Remember()
 	problems = append(problems, addedOnDisk(before, onDisk(ctx, env, &after, true))...)
 	return &Report{
 		Profile:  p.Name.String(),
@@ -153,6 +175,19 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 		Changes:  result.Changes,
 		Tree:     result.Tree,
 		Warnings: slices.Concat(result.Warnings, problems, tx.Warnings()),
+	}, nil
+}
+
+// unchanged ends a change that leaves everything as it was, so that there is
+// nothing to check.
+func (env Env) unchanged(ctx context.Context, tx *staging.Tx, p *profile.Profile, result *install.Result) (*Report, error) {
+	if err := errors.Join(ctx.Err(), tx.Commit()); err != nil {
+		return nil, err
+	}
+	result.Remember()
+	return &Report{
+		Profile: p.Name.String(), Dir: p.Dir, Changes: result.Changes, Tree: result.Tree,
+		Warnings: slices.Concat(result.Warnings, tx.Warnings()),
 	}, nil
 }
 

@@ -82,8 +82,8 @@ type Pruned struct {
 	Forgotten []string      `json:"forgotten"` // removed profiles of which nothing is kept any more
 	// Metadata is how many documents of registries have gone, which nobody asked
 	// for in a long time.
-	Metadata int `json:"metadata"`
-	Warnings  []string      `json:"-"`
+	Metadata int      `json:"metadata"`
+	Warnings []string `json:"-"`
 }
 
 // PrunedEntry is one package.

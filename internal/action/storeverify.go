@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"dsh/internal/install/store"
 )
@@ -18,6 +19,11 @@ type Verified struct {
 	Path string `json:"path"`
 	Contents
 	Damaged []DamagedEntry `json:"damaged"`
+}
+
+// Whole reports whether nothing damaged is left in the store.
+func (v *Verified) Whole() bool {
+	return !slices.ContainsFunc(v.Damaged, func(d DamagedEntry) bool { return !d.Removed })
 }
 
 // DamagedEntry is a package of the store that is not whole.
@@ -40,13 +46,14 @@ func VerifyStore(ctx context.Context, env Env, opts VerifyOptions) (verified *Ve
 		if opts.Progress != nil {
 			opts.Progress(verified.Packages)
 		}
-		if problem == nil || failed != nil {
+		if problem == nil {
 			return
 		}
 		entry := DamagedEntry{Integrity: s.Integrity.String(), Name: contentName(s.Dir()), Problem: problem.Error()}
 		if opts.Fix {
-			failed = packages.Drop(s.Integrity)
-			entry.Removed = failed == nil
+			dropped := packages.Drop(s.Integrity)
+			entry.Removed = dropped == nil
+			failed = errors.Join(failed, dropped)
 		}
 		verified.Damaged = append(verified.Damaged, entry)
 	})

@@ -1,18 +1,20 @@
 package install
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"dsh/internal/install/registry"
 	"dsh/internal/profile"
 )
 
 // Listed is one dependency of a profile as it is.
 type Listed struct {
 	Name    string `json:"name"`
-	Spec    string `json:"spec"`    // as package.json holds it
+	Spec    string `json:"spec"`    // as package.json holds it, without secrets
 	Kind    string `json:"kind"`    // the section it stands in
 	Version string `json:"version"` // as installed; "" when it is not
 	Layer   int    `json:"layer"`   // its place in the bundle list from 1; 0 when it is no layer
@@ -26,13 +28,26 @@ func List(dir string, m *profile.Manifest) []Listed {
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {
 			list = append(list, Listed{
-				Name: d.Name, Spec: d.Spec, Kind: string(kind),
+				Name: d.Name, Spec: shownSpec(d.Spec), Kind: string(kind),
 				Version: onDisk(dir, d.Name).version,
 				Layer:   slices.Index(bundles, d.Name) + 1,
 			})
 		}
 	}
 	return list
+}
+
+// shownSpec is a spec as it may be shown: addresses can hold passwords and
+// tokens.
+func shownSpec(spec string) string {
+	scheme, _, ok := strings.Cut(spec, "://")
+	if !ok || scheme == "file" || scheme == "link" {
+		return spec
+	}
+	if u, err := url.Parse(spec); err == nil && u.User == nil && u.RawQuery == "" {
+		return spec
+	}
+	return registry.ShownAddress(spec)
 }
 
 // BranchState is what is odd about a package of a tree.
@@ -103,32 +118,40 @@ type treeWalk struct {
 }
 
 // grow puts below a branch what its package asks for. A peer is somebody
-// else's affair, and is in the tree where it is not there.
+// else's affair, and is in the tree where it is not there, or where the profile
+// installs peers that nobody else brings.
 func (w *treeWalk) grow(b *Branch) []*Branch {
 	n, ok := w.lock.at(b.Place)
 	if !ok || b.State == NotHere {
 		return nil
 	}
 	if b.Repeated = w.seen[b.Place]; b.Repeated {
-		b.Repeated = len(n.Dependencies)+len(n.Package.Optional) > 0
+		b.Repeated = slices.ContainsFunc(dependenciesAt(n.Package), func(c call) bool { return w.shows(b.Place, n, c) })
 		return nil
 	}
 	w.seen[b.Place] = true
 	for _, c := range dependenciesAt(n.Package) {
-		if c.kind == peerKind {
-			_, _, found := w.lock.lookUp(b.Place, c.name)
-			if found || IsHost(c.name) || slices.Contains(n.OptionalPeers, c.name) {
-				continue
-			}
+		if w.shows(b.Place, n, c) {
+			b.Dependencies = append(b.Dependencies, w.branch(b.Place, c))
 		}
-		b.Dependencies = append(b.Dependencies, w.branch(b.Place, c))
 	}
 	return b.Dependencies
 }
 
+// shows reports whether what the package at a place asks for is in the tree.
+func (w *treeWalk) shows(at string, n Located, c call) bool {
+	if c.kind != peerKind {
+		return true
+	}
+	if _, _, found := w.lock.lookUp(at, c.name); found {
+		return w.lock.AutoPeers
+	}
+	return !IsHost(c.name) && !slices.Contains(n.OptionalPeers, c.name)
+}
+
 // branch is the package that is found for a name from a place.
 func (w *treeWalk) branch(from string, c call) *Branch {
-	b := &Branch{Name: c.name, Wanted: c.wanted, Kind: c.kind, Dependencies: []*Branch{}}
+	b := &Branch{Name: c.name, Wanted: shownSpec(c.wanted), Kind: c.kind, Dependencies: []*Branch{}}
 	at, n, ok := w.lock.lookUp(from, c.name)
 	switch optional := c.kind == string(profile.OptionalDependencies); {
 	case ok && n.Package == nil:

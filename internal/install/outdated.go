@@ -20,7 +20,7 @@ import (
 type Dated struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`     // the section of package.json
-	Spec     string `json:"spec"`     // as package.json holds it
+	Spec     string `json:"spec"`     // as package.json holds it, without secrets
 	Source   string `json:"source"`   // registry, url, archive, folder, link, git or unknown
 	Current  string `json:"current"`  // by the lockfile, else as it is installed; "" for neither
 	Wanted   string `json:"wanted"`   // what an update takes; "" where no registry is asked
@@ -28,6 +28,9 @@ type Dated struct {
 	Outdated bool   `json:"outdated"` // current is not the latest
 	// Notes say why wanted or latest is not taken, and what stands in the way.
 	Notes []Note `json:"notes"`
+
+	spec string // with secrets
+	err  error  // why its registry said nothing
 }
 
 // Note is one remark on a version.
@@ -50,6 +53,7 @@ const (
 	NoteAge        = "age"         // one is passed over because it is too new
 	NoteHost       = "host"        // latest is for another version of the harness
 	NoteNotFound   = "not-found"   // the registry does not have the package, or no version that fits
+	NoteNotAsked   = "not-asked"   // the registry does not answer, or refuses
 	NoteElsewhere  = "no-registry" // it is from no registry, so that there is nothing to compare
 )
 
@@ -61,7 +65,8 @@ type OutdatedOptions struct {
 }
 
 // Outdated holds the dependencies of a profile, the named ones or all, against
-// their registries. Nothing is changed.
+// their registries. Nothing is changed. Where some registries did not answer,
+// the others' answers come with the first error.
 func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, names []string, opts OutdatedOptions) ([]Dated, error) {
 	if j.Settings != nil {
 		j.settings = *j.Settings
@@ -69,7 +74,7 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 	var list []Dated
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {
-			list = append(list, Dated{Name: d.Name, Kind: string(kind), Spec: d.Spec, Notes: []Note{}})
+			list = append(list, Dated{Name: d.Name, Kind: string(kind), Spec: shownSpec(d.Spec), Notes: []Note{}, spec: d.Spec})
 		}
 	}
 	for _, name := range names {
@@ -84,6 +89,7 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 	defer done()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelRequests)
+	asked := 0
 	for i := range list {
 		d := &list[i]
 		if n, ok := lock.at("node_modules/" + d.Name); ok {
@@ -91,19 +97,49 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 		} else {
 			d.Current = onDisk(j.Dir, d.Name).version
 		}
-		spec, err := ParseDependency(d.Name, d.Spec, j.Dir)
+		spec, err := ParseDependency(d.Name, d.spec, j.Dir)
 		if err != nil || spec.Kind != Registry {
 			d.elsewhere(spec, err)
 			continue
 		}
 		d.Source = "registry"
+		asked++
 		group.Go(func() error { return j.date(ctx, find, d, spec, opts) })
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return append([]Dated{}, list...), nil
+	var failed error
+	for _, d := range slices.Backward(list) {
+		if d.err != nil {
+			asked--
+			failed = d.err
+		}
+	}
+	if failed != nil && asked == 0 {
+		return nil, failed
+	}
+	return append([]Dated{}, list...), failed
 }
+
+// unasked notes that a registry said nothing of a dependency, which is no
+// reason to say nothing of the others.
+func (d *Dated) unasked(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	d.err = err
+	d.note(NoteNotAsked, "%s", firstLine(err))
+	return nil
+}
+
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// oneLine is a text of somebody else on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (d *Dated) note(code, format string, args ...any) {
 	d.Notes = append(d.Notes, Note{code, fmt.Sprintf(format, args...)})
@@ -143,19 +179,19 @@ func (j *Job) date(ctx context.Context, find *sources, d *Dated, spec Spec, opts
 	}
 	p, err := j.Registry.Packument(ctx, spec.Target)
 	if _, missing := errors.AsType[*registry.NotFoundError](err); missing {
-		d.note(NoteNotFound, "%v", err)
+		d.note(NoteNotFound, "%s", firstLine(err))
 		return nil
 	}
 	if err != nil {
-		return err
+		return d.unasked(ctx, err)
 	}
 	d.Latest = p.Tags["latest"]
 	c := comparison{d: d, p: p, spec: spec, how: find.age(spec.Target)}
 	choice, err := c.pick(ctx, j.Registry)
 	if none, ok := errors.AsType[*registry.NoMatchError](err); ok {
-		d.note(NoteNotFound, "%v", none)
+		d.note(NoteNotFound, "%s", firstLine(none))
 	} else if err != nil {
-		return err
+		return d.unasked(ctx, err)
 	} else {
 		d.Wanted = choice.Version
 	}
@@ -171,7 +207,7 @@ func (j *Job) date(ctx context.Context, find *sources, d *Dated, spec Spec, opts
 		return err
 	}
 	if now, err := p.Manifest(d.Current); err == nil && now != nil && now.Deprecated != "" {
-		d.note(NoteDeprecated, "%s is deprecated: %s", d.Current, strings.Join(strings.Fields(now.Deprecated), " "))
+		d.note(NoteDeprecated, "%s is deprecated: %s", d.Current, oneLine(now.Deprecated))
 	}
 	return nil
 }
@@ -228,7 +264,7 @@ func (c *comparison) passedOver() error {
 		switch {
 		case m == nil:
 		case m.Deprecated != "":
-			c.d.note(NoteDeprecated, "%s is deprecated: %s", version, strings.Join(strings.Fields(m.Deprecated), " "))
+			c.d.note(NoteDeprecated, "%s is deprecated: %s", version, oneLine(m.Deprecated))
 			return nil
 		case m.Engines["node"] != "" && !fitsNode(m.Engines["node"]):
 			c.d.note(NoteEngines, "%s wants Node.js %s", version, m.Engines["node"])

@@ -35,13 +35,18 @@ type Amount struct {
 	Unknown  int   `json:"unknown"` // packages whose size nobody says
 }
 
-// Planned is one package of a plan, at its place.
+// Move is what becomes of the package at one place.
+type Move struct {
+	Action  Action `json:"action"`
+	Name    string `json:"name"`
+	Before  string `json:"before,omitempty"`  // version
+	Version string `json:"version,omitempty"` // version then
+	Place   string `json:"place"`
+}
+
+// Planned is one move of a plan.
 type Planned struct {
-	Action  Action   `json:"action"`
-	Name    string   `json:"name"`
-	Before  string   `json:"before,omitempty"`  // version
-	Version string   `json:"version,omitempty"` // version then
-	Place   string   `json:"place"`
+	Move
 	Source  string   `json:"source,omitempty"` // store, fetch, local or link
 	Bytes   int64    `json:"bytes,omitempty"`  // unpacked; 0 where nobody says it
 	Scripts []string `json:"scripts"`          // that it has, and that do not run
@@ -175,19 +180,44 @@ func (j *Job) moves(t *tree) []Planned {
 		switch {
 		case same:
 		case had:
-			moves = append(moves, Planned{Action: Updated, Name: n.Name, Before: old.Version, Version: n.Version, Place: at})
+			moves = append(moves, Planned{Move: Move{Action: Updated, Name: n.Name, Before: old.Version, Version: n.Version, Place: at}})
 		default:
-			moves = append(moves, Planned{Action: Added, Name: n.Name, Version: n.Version, Place: at})
+			moves = append(moves, Planned{Move: Move{Action: Added, Name: n.Name, Version: n.Version, Place: at}})
 		}
 	}
 	if now != nil {
 		for _, at := range sortedKeys(now.Nodes) {
 			if _, stays := t.lock.Nodes[at]; !stays && exists(j.Files, at) {
-				moves = append(moves, Planned{Action: Removed, Name: now.Nodes[at].Name, Before: now.Nodes[at].Version, Place: at})
+				moves = append(moves, Planned{Move: Move{Action: Removed, Name: now.Nodes[at].Name, Before: now.Nodes[at].Version, Place: at}})
 			}
 		}
 	}
 	slices.SortStableFunc(moves, func(a, b Planned) int { return strings.Compare(a.Place, b.Place) })
+	return moves
+}
+
+// Moves is what a job has added, changed and removed, by place.
+func (r *Result) Moves() []Move {
+	moves := []Move{}
+	old := func(at string) Located { n, _ := r.before.lock.at(at); return n }
+	for _, at := range sortedKeys(r.tree.lock.Nodes) {
+		n, was := r.tree.lock.Nodes[at], old(at)
+		switch {
+		case r.tree.isSkipped(at):
+		case was.Package == nil:
+			moves = append(moves, Move{Action: Added, Name: n.Name, Version: n.Version, Place: at})
+		case was.Integrity != n.Integrity || was.Origin != n.Origin || was.Version != n.Version:
+			moves = append(moves, Move{Action: Updated, Name: n.Name, Before: was.Version, Version: n.Version, Place: at})
+		}
+	}
+	if r.before.lock != nil {
+		for _, at := range sortedKeys(r.before.lock.Nodes) {
+			if _, stays := r.tree.lock.Nodes[at]; !stays {
+				moves = append(moves, Move{Action: Removed, Name: old(at).Name, Before: old(at).Version, Place: at})
+			}
+		}
+	}
+	slices.SortStableFunc(moves, func(a, b Move) int { return strings.Compare(a.Place, b.Place) })
 	return moves
 }
 

@@ -62,3 +62,38 @@ func TestPlanTellsWhereContentsAre(t *testing.T) {
 		t.Error("the size of what was looked at is not told")
 	}
 }
+
+func TestMovesOfUpdateAndDedupe(t *testing.T) {
+	w := newWorkshop(t)
+	w.newProfile("p")
+	w.add("p", "@acme/wants-left-1", "@acme/takes-left@1.0.0")
+	result := w.run("p", func(j *Job) (*Result, error) { return j.Dedupe(t.Context()) })
+	var got []string
+	for _, m := range result.Moves() {
+		got = append(got, string(m.Action)+" "+m.Place+" "+m.Before+" "+m.Version)
+	}
+	want := []string{"removed node_modules/@acme/wants-left-1/node_modules/left 1.0.0 ", "updated node_modules/left 1.2.0 1.0.0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("it moved %q and not %q", got, want)
+	}
+	if again := w.run("p", func(j *Job) (*Result, error) { return j.Dedupe(t.Context()) }).Moves(); len(again) > 0 {
+		t.Errorf("a second time it moved %v", again)
+	}
+}
+
+// A linked folder has its new version at once, and what it had is in the lockfile.
+func TestUpdateOfALinkIsTold(t *testing.T) {
+	w := newWorkshop(t)
+	w.newProfile("p")
+	w.write("local/package.json", `{"name": "local", "version": "1.0.0"}`)
+	w.add("p", "link:./local")
+	w.write("local/package.json", `{"name": "local", "version": "2.0.0"}`)
+	result := w.run("p", func(j *Job) (*Result, error) { return j.Install(t.Context(), InstallOptions{}) })
+	if len(result.Changes) != 1 || result.Changes[0].Action != Updated || result.Changes[0].Before != "1.0.0" || result.Changes[0].Version != "2.0.0" {
+		t.Errorf("of a linked folder that changed it says %+v", result.Changes)
+	}
+	result = w.run("p", func(j *Job) (*Result, error) { return j.Install(t.Context(), InstallOptions{}) })
+	if len(result.Changes) != 0 {
+		t.Errorf("and a second time %+v", result.Changes)
+	}
+}

@@ -64,7 +64,8 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 	changes := []Change{}
 	for _, name := range names {
 		before := onDisk(j.Files, name)
-		if locked, ok := j.locked.at("node_modules/" + name); ok && !before.there {
+		// What a link leads to is the new version already.
+		if locked, ok := j.locked.at("node_modules/" + name); ok && (!before.there || locked.Origin.Kind == Link) {
 			before.version = locked.Version
 		}
 		now, err := t.staged(name)
@@ -107,7 +108,7 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 // describe says what happens to one dependency, layers aside.
 func (j *Job) describe(t *tree, name string, before, now installed) Change {
 	spec, kind, depends := j.manifest.Dependency(name)
-	ch := Change{Name: name, Before: before.version, Version: now.version, Spec: spec, Action: Kept}
+	ch := Change{Name: name, Before: before.version, Version: now.version, Spec: shownSpec(spec), Action: Kept}
 	n, ok := t.lock.at("node_modules/" + name)
 	if ok {
 		ch.From = j.from(n.Package)

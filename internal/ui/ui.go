@@ -164,11 +164,16 @@ func (u *UI) Notice(text string) {
 
 // Result writes the result of a command: value as JSON, or what text prints.
 func (u *UI) Result(value any, text func(w io.Writer)) error {
+	return u.Verdict(true, value, text)
+}
+
+// Verdict is Result for a command that looks whether something is good.
+func (u *UI) Verdict(good bool, value any, text func(w io.Writer)) error {
 	if !u.JSON {
 		text(u.Out)
 		return nil
 	}
-	return u.document(map[string]any{"ok": true, "result": value})
+	return u.document(map[string]any{"ok": good, "result": value})
 }
 
 // FailUsage writes a command line's mistake in the launcher's own words,
