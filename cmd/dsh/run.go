@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -32,6 +33,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := &checkedWriter{Writer: stdout}
 	u := ui.New(out, stderr, getenv)
 	u.Listen(stdin)
+	// The HTTP client of the library tells the log of what odd servers send.
+	log.SetOutput(io.Discard)
 	code := dispatch(ctx, &runner{ui: u, args: args, stdin: stdin, environ: environ, getenv: getenv})
 	if out.err != nil {
 		u.JSON = false // there is nobody to read it
@@ -96,7 +99,7 @@ func dispatch(ctx context.Context, r *runner) int {
 }
 
 // memoryGoal is below what a short command may use at most, see collectLate.
-const memoryGoal = 160 << 20
+const memoryGoal = 224 << 20
 
 // collectLate leaves garbage where it is until there is much of it: a command
 // that ends after a moment has better uses for its time. Who sets the variables

@@ -70,11 +70,11 @@ func readClosure(file string, packages *store.Store) closure {
 // would give. What is in linked folders, and in the installation, may be another
 // thing by now.
 func (c closure) answers(j *Job, wishes []Wish) bool {
-	if j.locked == nil || j.settings.Hosts == OmitHosts || j.settings.AutoPeers {
+	if j.locked == nil || j.settings.Hosts == OmitHosts || j.settings.AutoPeers || j.locked.MadeFor(j.settings, j.Provides) != nil {
 		return false
 	}
-	for _, w := range wishes {
-		if n, ok := j.locked.at("node_modules/" + w.Name); ok && n.Origin.Kind == Link {
+	for _, n := range j.locked.Nodes {
+		if _, inside := j.locked.Nodes[n.Origin.Place]; n.Origin.Kind == Link && !inside {
 			return false
 		}
 	}
