@@ -80,9 +80,8 @@ func New(config Config, opts Options) (*Client, error) {
 	}
 	documents := maxDocuments
 	if c.base == nil {
-		network := newNetwork(config)
-		c.base = network
-		documents = min(documents, documentStreams*len(network.anyone.documents.members))
+		c.base = &lateNetwork{build: sync.OnceValues(func() (*network, error) { return newNetwork(config) })}
+		documents = min(documents, documentStreams*((min(connections, config.MaxSockets)+1)/2))
 	}
 	if c.userAgent == "" {
 		c.userAgent = "dsh"

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dsh/internal/fault"
@@ -42,7 +43,9 @@ type Config struct {
 
 	retryFactor int // by which each wait is longer than the one before
 
-	roots   *x509.CertPool // nil for the system's
+	// roots are the authorities that are trusted, nil for the system's. They are
+	// read when the first connection needs them.
+	roots   func() (*x509.CertPool, error)
 	proxies *proxies
 	// What proves to a host who asks, by the host as hostOf writes it.
 	certificates map[string]*tls.Certificate
@@ -253,10 +256,8 @@ func (l *loader) config() (Config, error) {
 		c.Scopes[scope] = registry
 		users[registry] = user
 	}
+	c.roots = sync.OnceValues(l.roots)
 	var err error
-	if c.roots, err = l.roots(); err != nil {
-		return Config{}, err
-	}
 	if c.proxies, err = l.proxies(); err != nil {
 		return Config{}, err
 	}

@@ -150,7 +150,14 @@ func TestLoadConfigErrors(t *testing.T) {
 		"ca=nonsense":                                    `/home/me/0/.npmrc: ca holds no certificate in PEM form`,
 		"cafile=missing.pem":                             `read the cafile that /home/me/0/.npmrc names: file does not exist`,
 	} {
-		_, err := load(nil, text)
+		config, err := load(nil, text)
+		if err == nil {
+			// What only connections need is read with the first of them.
+			_, err = newClient(t, config, Options{}).Packument(t.Context(), "x")
+			if _, asked := errors.AsType[*NetworkError](err); asked {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
 		if err == nil {
 			t.Errorf("%q is accepted", text)
 			continue

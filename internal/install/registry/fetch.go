@@ -138,6 +138,9 @@ func (c *Client) failed(ctx context.Context, x exchange, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if broken, ok := errors.AsType[*configError](err); ok {
+		return broken.error
+	}
 	text, final := causeText(err)
 	if u, err := url.Parse(x.address); err == nil && c.config.proxies != nil {
 		if proxy := c.config.proxies.proxyFor(u); proxy != nil {

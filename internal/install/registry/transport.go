@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -35,14 +36,44 @@ type network struct {
 	by     map[string]*lanes // by host, for those that want a certificate
 }
 
-func newNetwork(c Config) *network {
-	d := &dialer{net: net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}}
-	n := &network{anyone: newLanes(c, d, nil), by: map[string]*lanes{}}
-	for host, certificate := range c.certificates {
-		n.by[host] = newLanes(c, d, certificate)
+func newNetwork(c Config) (*network, error) {
+	roots, err := c.roots()
+	if err != nil {
+		return nil, err
 	}
-	return n
+	d := &dialer{net: net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}}
+	n := &network{anyone: newLanes(c, d, roots, nil), by: map[string]*lanes{}}
+	for host, certificate := range c.certificates {
+		n.by[host] = newLanes(c, d, roots, certificate)
+	}
+	return n, nil
 }
+
+// lateNetwork makes the network for the first request: many commands have none,
+// and what it needs takes time to read.
+type lateNetwork struct {
+	build func() (*network, error)
+	built atomic.Pointer[network]
+}
+
+func (l *lateNetwork) RoundTrip(req *http.Request) (*http.Response, error) {
+	n, err := l.build()
+	if err != nil {
+		return nil, &configError{err}
+	}
+	l.built.Store(n)
+	return n.RoundTrip(req)
+}
+
+// CloseIdleConnections closes the connections, if there are any.
+func (l *lateNetwork) CloseIdleConnections() {
+	if n := l.built.Load(); n != nil {
+		n.CloseIdleConnections()
+	}
+}
+
+// configError is a fault of the configuration that only a request shows.
+type configError struct{ error }
 
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	if known, ok := n.by[hostOf(req.URL)]; ok && req.URL.Scheme == "https" {
@@ -73,12 +104,12 @@ type lane struct {
 // archiveKey marks the context of a request for an archive.
 type archiveKey struct{}
 
-func newLanes(c Config, d *dialer, certificate *tls.Certificate) *lanes {
+func newLanes(c Config, d *dialer, roots *x509.CertPool, certificate *tls.Certificate) *lanes {
 	l := &lanes{}
 	n := min(connections, c.MaxSockets)
 	for i := range n {
 		sockets := (c.MaxSockets + i) / n // all of them together are maxsockets
-		member := &connecting{transport: newTransport(c, d, certificate, sockets)}
+		member := &connecting{transport: newTransport(c, d, roots, certificate, sockets)}
 		if i%2 == 0 {
 			l.documents.members = append(l.documents.members, member)
 		} else {
@@ -147,8 +178,8 @@ func (t *connecting) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // newTransport makes up to so many connections to one host, as the
 // configuration says. A host is looked up once and for all of them.
-func newTransport(c Config, d *dialer, certificate *tls.Certificate, sockets int) *http.Transport {
-	trust := &tls.Config{RootCAs: c.roots, InsecureSkipVerify: !c.StrictSSL}
+func newTransport(c Config, d *dialer, roots *x509.CertPool, certificate *tls.Certificate, sockets int) *http.Transport {
+	trust := &tls.Config{RootCAs: roots, InsecureSkipVerify: !c.StrictSSL}
 	if certificate != nil {
 		trust.Certificates = []tls.Certificate{*certificate}
 	}
