@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,6 +190,45 @@ func TestLibc(t *testing.T) {
 					t.Errorf("%s, %q in mode %d: %v", name, order, mode, err)
 				}
 			}
+		}
+	}
+}
+
+// Whoever asks first, and whichever answer comes first.
+func TestLibcTogether(t *testing.T) {
+	const manifest = `"os":["linux"],` + soundDist
+	for _, slow := range []string{"", "/x", "/x/1.0.0"} {
+		for _, order := range [][]string{{"^1", "1.0.0"}, {"1.0.0", "^1"}} {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{answer: func(r *http.Request) (int, string, []string) {
+					if r.URL.Path == slow {
+						time.Sleep(time.Second)
+					}
+					if r.URL.Path == "/x" {
+						return 200, `{"versions":{"1.0.0":{` + manifest + `}}}`, nil
+					}
+					return 200, `{"name":"x","version":"1.0.0","libc":["musl"],` + manifest + `}`, nil
+				}}
+				err := get(t, f, Options{CacheDir: t.TempDir()}, func(c *Client) error {
+					var group sync.WaitGroup
+					for i, wanted := range order {
+						group.Go(func() {
+							time.Sleep(time.Duration(i) * 700 * time.Millisecond)
+							if choice, err := c.Find(context.Background(), "x", wanted, PickOptions{}); err != nil || !slices.Equal(choice.Libc, []string{"musl"}) {
+								t.Errorf("%s, %s slow: %+v, %v", wanted, slow, choice.Manifest, err)
+							}
+						})
+					}
+					group.Wait()
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				if asked := f.take(); strings.Count(asked, "/x") != 2 || strings.Count(asked, "/1.0.0") != 1 {
+					t.Errorf("asked %s", asked)
+				}
+			})
 		}
 	}
 }
