@@ -36,7 +36,9 @@ func (c *Client) OpenTarball(ctx context.Context, dist Dist) (io.ReadCloser, int
 		return err
 	})
 	if errors.Is(err, errGone) {
-		return nil, 0, fault.Errorf(fault.Package, "download %s: there is nothing at this address", ShownAddress(dist.Tarball))
+		return nil, 0, fault.WithHint(
+			fault.Errorf(fault.Package, "download %s: there is nothing at this address", ShownAddress(dist.Tarball)),
+			"--fresh asks the registry where it is now; what a lockfile names stays as it is until the package is updated")
 	}
 	if err != nil {
 		return nil, 0, err

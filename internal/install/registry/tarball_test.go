@@ -131,6 +131,9 @@ func TestTarballErrors(t *testing.T) {
 			if class := fault.ClassOf(err); class != tt.class {
 				t.Errorf("class %v, want %v", class, tt.class)
 			}
+			if hint := fault.Hint(err); (name == "missing") != strings.HasPrefix(hint, "--fresh asks the registry") {
+				t.Errorf("hint %q", hint)
+			}
 			if tt.partly >= 0 && n != tt.partly {
 				t.Errorf("%d bytes came, want %d", n, tt.partly)
 			}
