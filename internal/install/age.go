@@ -22,7 +22,7 @@ func (s *sources) age(name string) registry.PickOptions {
 	}
 	if old := s.now.Add(-s.job.settings.MinAge); opts.Before.IsZero() || old.Before(opts.Before) {
 		opts.Before, opts.Age = old, s.job.settings.MinAge
-		if len(versions) > 0 && s.job.Before.IsZero() { // a date that the user names is for all
+		if len(versions) > 0 {
 			opts.Exempt = func(version string) bool { return slices.Contains(versions, version) }
 		}
 	}

@@ -47,23 +47,40 @@ func readClosure(file string, packages *store.Store) closure {
 	if file == "" {
 		return closure{}
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return closure{}
-	}
-	head, listings, _ := bytes.Cut(text, []byte("\n"))
-	words := strings.Split(string(head), " ")
+	head := readHead(file)
+	words := strings.Split(head, " ")
 	if len(words) != 3 || words[0] != closureHeader {
 		return closure{}
 	}
 	boot := staging.BootID()
 	return closure{words[1], boot != "" && words[2] == boot, sync.OnceValue(func() map[store.Integrity]store.Entry {
+		text, err := os.ReadFile(file)
+		listings, same := bytes.CutPrefix(text, []byte(head+"\n"))
+		if err != nil || !same {
+			return nil
+		}
 		entries, err := packages.ParseClosure(listings)
 		if err != nil {
 			return nil
 		}
 		return entries
 	})}
+}
+
+// readHead is the first line of a closure, "" where it does not read.
+func readHead(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text := make([]byte, 256)
+	n, _ := f.Read(text)
+	head, _, ended := bytes.Cut(text[:n], []byte("\n"))
+	if !ended {
+		return ""
+	}
+	return string(head)
 }
 
 // answers reports whether the present lockfile is what resolving the wishes

@@ -616,6 +616,7 @@ func (j *Job) resolution(ctx context.Context, find *sources, wishes []Wish, c ch
 // puts into the transaction what makes node_modules of it.
 func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte) (*Result, error) {
 	t := &tree{dir: j.Dir, files: j.Files, lock: lock, text: text, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), copied: j.settings.Copy}
+	t.foreign = len(t.skipped)
 	result := &Result{Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
 	if j.Events.Linking != nil {
 		j.Events.Linking(len(lock.Nodes))

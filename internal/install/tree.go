@@ -48,6 +48,7 @@ type tree struct {
 	text    []byte                          // of the lockfile
 	entries map[store.Integrity]store.Entry // content of every package that is laid out
 	skipped map[string]bool                 // optional packages that are left out, and what stands below them
+	foreign int                             // how many of skipped are for other platforms
 	damaged map[string]bool                 // places where something stands that is not as it was laid out
 	copied  bool                            // nothing in it is a link to a file of the store
 	// laid says of a place whether the change lays it out anew; nil is nowhere.
@@ -371,8 +372,8 @@ func (j *Job) stageChanges(ctx context.Context, c *contents, b *builder) (TreeCh
 	var change TreeChange
 	want, marked := t.items(), t.isMarked(now.marker)
 	old := want
-	if skips := platformSkips(now.lock); !marked || !maps.Equal(skips, t.skipped) {
-		old = (&tree{dir: t.dir, lock: now.lock, skipped: skips}).items()
+	if !marked || len(t.skipped) > t.foreign {
+		old = (&tree{dir: t.dir, lock: now.lock, skipped: platformSkips(now.lock)}).items()
 	}
 	changed := map[string]bool{}
 	differs := func(at string, w item) bool {
