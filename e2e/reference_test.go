@@ -379,11 +379,8 @@ func resultOf(t *testing.T, dir, registry string, args []string) any {
 	if _, failed := err.(*exec.ExitError); err != nil && !failed {
 		t.Fatal(err)
 	}
-	var document struct {
-		OK     bool
-		Result any
-	}
-	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&document); err != nil || !document.OK {
+	var document struct{ Result any }
+	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&document); err != nil || document.Result == nil {
 		t.Fatalf("dsh %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return document.Result
