@@ -87,7 +87,8 @@ func readHead(file string) string {
 // would give. What is in linked folders, and in the installation, may be another
 // thing by now.
 func (c closure) answers(j *Job, wishes []Wish) bool {
-	if j.locked == nil || j.settings.Hosts == OmitHosts || j.settings.AutoPeers || j.locked.MadeFor(j.settings, j.Provides) != nil {
+	depends := j.Provides != nil && (j.settings.Hosts == OmitHosts || j.settings.AutoPeers) // on the installation
+	if j.locked == nil || depends || j.locked.MadeFor(j.settings, j.Provides) != nil {
 		return false
 	}
 	for _, n := range j.locked.Nodes {
@@ -102,7 +103,7 @@ func (c closure) answers(j *Job, wishes []Wish) bool {
 // is asked for, and of the lockfile that was the answer.
 func fingerprint(j *Job, lockText []byte, wishes []Wish) string {
 	hash := sha256.New()
-	_ = json.NewEncoder(hash).Encode([]any{resolverVersion, wishes, j.settings.Overrides}) // a hash takes all
+	_ = json.NewEncoder(hash).Encode([]any{resolverVersion, wishes, j.settings.Overrides, j.settings.AutoPeers, j.settings.Hosts}) // a hash takes all
 	_, _ = hash.Write(lockText)
 	return hex.EncodeToString(hash.Sum(nil))
 }

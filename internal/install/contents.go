@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -192,7 +193,7 @@ func (j *Job) gather(ctx context.Context, c *contents, t *tree, pieces []*piece,
 		case err == nil || n.located.Optional && isMissing(err):
 			return nil
 		}
-		return j.gone(n.places[0], n.located, within(n.located.describe(), err))
+		return j.gone(n.places[0], n.located, j.failed(t.lock, n, err))
 	}
 	var next atomic.Int64
 	for range cores {
@@ -216,6 +217,22 @@ func (j *Job) gather(ctx context.Context, c *contents, t *tree, pieces []*piece,
 		})
 	}
 	return group.Wait()
+}
+
+// failed says of which package the error of its content speaks. What the
+// registry said of one whose archive is another or not there is asked anew the
+// next time.
+func (j *Job) failed(lock *Lock, n *piece, err error) error {
+	host := ""
+	if n.located.Origin.Kind == Registry {
+		if u, err := url.Parse(registryDist(j.Registry, n.located.Package).Tarball); err == nil {
+			host = u.Host
+		}
+		if fault.ClassOf(err) == fault.Package {
+			j.Registry.Forget(n.located.Name, n.located.Version)
+		}
+	}
+	return wrapFetch(lock, n.places[0], err, host)
 }
 
 // whole is the content of n, fetched again where what the store has of it is not
