@@ -530,7 +530,11 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 		}
 		return result, err
 	}
-	result, err := j.layOut(ctx, find, lock, lockText)
+	text := lockText
+	if len(text) == 0 {
+		text = lock.Bytes() // of a profile without packages, which needs no file
+	}
+	result, err := j.layOut(ctx, find, lock, text)
 	if err != nil {
 		return nil, err
 	}
