@@ -23,7 +23,7 @@ import (
 //	<the store's listings>
 type closure struct {
 	question string
-	vouched  bool // in this boot; a power loss may have taken something since
+	vouched  bool                                   // in this boot; a power loss may have taken something since
 	entries  func() map[store.Integrity]store.Entry // nil where nothing is
 }
 

@@ -27,4 +27,3 @@ func TestQuoteAfter(t *testing.T) {
 		}
 	}
 }
-
