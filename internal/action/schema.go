@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 
 	"dsh/bundles"
 	"dsh/internal/compose"
@@ -64,7 +65,7 @@ func pluginSchemas(inst installation.Installation) (compose.PluginSchema, error)
 }
 
 // inBoxPlugins are the names that the rows of the in-box bundles have.
-func inBoxPlugins() ([]string, error) {
+var inBoxPlugins = sync.OnceValues(func() ([]string, error) {
 	var layers []compose.Layer
 	for _, bundle := range bundles.Names() {
 		files, folder, _ := bundles.Open(bundle)
@@ -83,7 +84,7 @@ func inBoxPlugins() ([]string, error) {
 		names = append(names, row.Name())
 	}
 	return names, nil
-}
+})
 
 // patchFile is where every in-box bundle has its layer.
 const patchFile = "cordis.patch.yml"

@@ -85,28 +85,33 @@ func (b *builder) layPackage(at string, entry store.Entry) error {
 
 // finish makes the links and the folders of programs among the items at paths,
 // once all packages are there.
-func (b *builder) finish(items map[string]item, paths []string) error {
+func (b *builder) finish(ctx context.Context, items map[string]item, paths []string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, at := range paths {
-		i := items[at]
-		if i.link == "" && i.programs == nil {
-			continue
+		if i := items[at]; i.link != "" || i.programs != nil {
+			group.Go(func() error { return errors.Join(ctx.Err(), b.finishOne(at, i)) })
 		}
-		dst := b.place(at)
-		if parentPlace(at) != "" {
-			// The archive of the package above may have brought something there.
-			if err := staging.RemoveAll(dst); err != nil {
-				return err
-			}
+	}
+	return group.Wait()
+}
+
+func (b *builder) finishOne(at string, i item) error {
+	dst := b.place(at)
+	if parentPlace(at) != "" {
+		// The archive of the package above may have brought something there.
+		if err := staging.RemoveAll(dst); err != nil {
+			return err
 		}
-		var err error
-		if i.link != "" {
-			err = staging.OS.Symlink(i.link, dst)
-		} else {
-			err = buildPrograms(dst, i.programs)
-		}
-		if err != nil {
-			return fmt.Errorf("lay out %s: %w", at, err)
-		}
+	}
+	var err error
+	if i.link != "" {
+		err = staging.OS.Symlink(i.link, dst)
+	} else {
+		err = buildPrograms(dst, i.programs)
+	}
+	if err != nil {
+		return fmt.Errorf("lay out %s: %w", at, err)
 	}
 	return nil
 }
@@ -149,15 +154,15 @@ func (b *builder) buildChanged(ctx context.Context, want map[string]item, change
 	if err := b.makeParents(paths); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, laying := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, at := range paths {
 		if id := want[at].content; !id.IsZero() {
-			group.Go(func() error { return errors.Join(ctx.Err(), b.layPackage(at, b.tree.entries[id])) })
+			group.Go(func() error { return errors.Join(laying.Err(), b.layPackage(at, b.tree.entries[id])) })
 		}
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return b.finish(want, paths)
+	return b.finish(ctx, want, paths)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -363,6 +364,12 @@ func (j *Job) begin() error {
 	if err := j.locate(); err != nil {
 		return err
 	}
+	j.closure = readClosure(j.Closure, j.Store)
+	var aside sync.WaitGroup
+	defer aside.Wait()
+	if !exists(j.Files, "node_modules/"+treeMarker) {
+		aside.Go(func() { j.closure.known() }) // all is laid out: it reads beside the lockfile
+	}
 	text, err := profile.ReadFile(filepath.Join(j.Files, LockName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -437,7 +444,9 @@ func (j *Job) configure() (err error) {
 	if slices.Contains(j.Anew, "node_modules") && !j.present.absent {
 		j.present = present{foreign: "an earlier install"}
 	}
-	j.closure = readClosure(j.Closure, j.Store)
+	if j.closure.entries == nil {
+		j.closure = readClosure(j.Closure, j.Store)
+	}
 	return nil
 }
 

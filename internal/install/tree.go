@@ -344,7 +344,7 @@ func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange
 		}
 	}
 	items := t.items()
-	if err := b.finish(items, sortedKeys(items)); err != nil {
+	if err := b.finish(ctx, items, sortedKeys(items)); err != nil {
 		return change, err
 	}
 	for at := range items {
