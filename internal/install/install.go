@@ -368,7 +368,7 @@ func (j *Job) begin() error {
 	var aside sync.WaitGroup
 	defer aside.Wait()
 	if !exists(j.Files, "node_modules/"+treeMarker) {
-		remembered := j.closure // the job gets another one where nothing was
+		remembered := j.closure                 // the job gets another one where nothing was
 		aside.Go(func() { remembered.known() }) // all is laid out: it reads beside the lockfile
 	}
 	text, err := profile.ReadFile(filepath.Join(j.Files, LockName))
