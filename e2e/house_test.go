@@ -42,7 +42,8 @@ var mayImport = map[string][]string{
 	"internal/trust":                     {"internal/fault", "internal/staging"},
 	"internal/profile":                   {"internal/fault", "internal/portable", "internal/staging", "profiles"},
 	"internal/installation":              {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
-	"internal/install":                   {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
+	"internal/install":                   {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/download", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
+	"internal/install/download":          {"internal/fault", "internal/staging", "internal/install/registry"},
 	"internal/install/manifest":          {"internal/install/manifest/jsonscan"},
 	"internal/install/manifest/jsonscan": {},
 	"internal/install/registry":          {"internal/fault", "internal/npmrange", "internal/staging", "internal/install/manifest", "internal/install/manifest/jsonscan"},
@@ -123,10 +124,10 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 	only := map[string][]string{
 		// Composition is a function of its arguments.
 		"os":       {"!internal/compose", "!internal/launch", "!internal/npmrange"},
-		"net/http": {"internal/install", "internal/install/registry", "e2e/npmtest"},
+		"net/http": {"internal/install/download", "internal/install/registry", "e2e/npmtest"},
 		// Layers, edits of them, and pnpm's own files.
 		"gopkg.in/yaml.v3":                  {"internal/compose", "internal/patchedit", "internal/install"},
-		"github.com/hashicorp/go-getter/v2": {"internal/install"},
+		"github.com/hashicorp/go-getter/v2": {"internal/install/download"},
 		"github.com/urfave/cli/v2":          {"cmd/dsh"},
 		"golang.org/x/term":                 {"internal/ui"},
 	}
@@ -177,9 +178,9 @@ var mayWrite = map[string]struct{ writers, why string }{
 		"os.Mkdir",
 		"makes directories of packages below Tx.Stage, for Tx.Replace",
 	},
-	"internal/install/getter.go": {
+	"internal/install/download/download.go": {
 		"(*github.com/hashicorp/go-getter/v2.Client).Get",
-		"downloads into a staging.TempDir",
+		"downloads into Options.Temp, which is a staging.TempDir",
 	},
 	"internal/install/store/store.go": {
 		"os.Mkdir os.WriteFile",

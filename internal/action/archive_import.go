@@ -140,7 +140,7 @@ func (a *Archive) fetch(ctx context.Context, env Env, source string, opts Import
 		return err
 	}
 	a.close = s.close
-	a.file, err = install.Download(ctx, client, s.packages, source)
+	a.file, err = install.Download(ctx, client, s.packages, source, opts.Events.Received)
 	return err
 }
 

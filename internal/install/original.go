@@ -11,23 +11,22 @@ import (
 	"path/filepath"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/download"
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/staging"
 )
 
-// Download fetches the file at an http(s) address into a temporary directory of
-// the store, which goes with its Close, and returns its path.
-func Download(ctx context.Context, client *registry.Client, packages *store.Store, address string) (file string, err error) {
-	err = client.Retry(ctx, func() error {
-		dir, err := packages.TempDir() // go-getter wants a destination that is not there
-		if err != nil {
-			return err
-		}
-		file, err = download(ctx, client.HTTP(), address, dir)
-		return err
-	})
-	return file, err
+// Download fetches the file at an address into a temporary directory of the
+// store, which goes with its Close, and returns its path. Received may be nil.
+func Download(ctx context.Context, client *registry.Client, packages *store.Store, address string, received func(bytes int64)) (file string, err error) {
+	dir, err := packages.TempDir()
+	if err != nil {
+		return "", err
+	}
+	return download.Get(ctx, download.Options{
+		Client: client.HTTP(), Temp: dir, Retries: client.Retries(), Pause: client.Pause, Received: received,
+	}, address)
 }
 
 // Original fetches the archive that a package of a registry or an address was
@@ -37,7 +36,7 @@ func Download(ctx context.Context, client *registry.Client, packages *store.Stor
 func Original(ctx context.Context, client *registry.Client, packages *store.Store, pkg *Package) (file string, err error) {
 	switch pkg.Origin.Kind {
 	case URL:
-		file, err = Download(ctx, client, packages, pkg.Origin.Place)
+		file, err = Download(ctx, client, packages, pkg.Origin.Place, nil)
 	case Registry:
 		file, err = fromRegistry(ctx, client, packages, pkg)
 	default:

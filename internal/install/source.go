@@ -216,7 +216,7 @@ func (s *sources) fromAddress(ctx context.Context, address string, want store.In
 	if s.job.Offline {
 		return store.Entry{}, fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", registry.ShownAddress(address))
 	}
-	file, err := Download(ctx, s.job.Registry, s.job.Store, address)
+	file, err := Download(ctx, s.job.Registry, s.job.Store, address, s.job.Events.Received)
 	if err != nil {
 		return store.Entry{}, err
 	}
@@ -225,7 +225,7 @@ func (s *sources) fromAddress(ctx context.Context, address string, want store.In
 		return store.Entry{}, err
 	}
 	defer f.Close()
-	entry, err := s.job.Store.AddTarball(ctx, &counter{f, 0, s.job.Events.Received}, want)
+	entry, err := s.job.Store.AddTarball(ctx, f, want)
 	return entry, within(registry.ShownAddress(address), err)
 }
 

@@ -214,7 +214,7 @@ func TestUnreachable(t *testing.T) {
 		{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, "connecting took too long", false},
 		{&stallError{time.Minute}, "no data for 60 s", false},
 	} {
-		if text, final := causeText(fmt.Errorf("wrapped: %w", tt.err)); text != tt.want || final != tt.final {
+		if text, final := Cause(fmt.Errorf("wrapped: %w", tt.err)); text != tt.want || final != tt.final {
 			t.Errorf("%v: %q, %v", tt.err, text, final)
 		}
 	}

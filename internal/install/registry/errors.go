@@ -146,9 +146,9 @@ func (e *NoMatchError) Hint() string {
 
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// causeText is why an exchange failed, in plain words and without addresses,
-// and whether trying again is of no use.
-func causeText(err error) (text string, final bool) {
+// Cause is why an exchange failed, in plain words and without addresses, and
+// whether trying again is of no use.
+func Cause(err error) (text string, final bool) {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // its text repeats the address
 	}

@@ -50,16 +50,13 @@ func (c *Client) retry(ctx context.Context, attempt func() error) error {
 	}
 }
 
-// Retry calls attempt again, as often and after such pauses as the client
-// itself does, while its error is a network failure.
-func (c *Client) Retry(ctx context.Context, attempt func() error) error {
-	return c.retry(ctx, func() error {
-		err := attempt()
-		if fault.ClassOf(err) == fault.Network {
-			return &temporaryError{error: err}
-		}
-		return err
-	})
+// Retries is how often the configuration has an attempt repeated.
+func (c *Client) Retries() int { return c.config.FetchRetries }
+
+// Pause is how long to wait before retry n, counted from 0, when the server asks
+// for so long, 0 where it does not say.
+func (c *Client) Pause(n int, asked time.Duration) time.Duration {
+	return c.config.waitBefore(n, asked)
 }
 
 // waitBefore is the pause before retry n, counted from 0. No pause is longer
@@ -141,7 +138,7 @@ func (c *Client) failed(ctx context.Context, x exchange, err error) error {
 	if broken, ok := errors.AsType[*configError](err); ok {
 		return broken.error
 	}
-	text, final := causeText(err)
+	text, final := Cause(err)
 	if u, err := url.Parse(x.address); err == nil && c.config.proxies != nil {
 		if proxy := c.config.proxies.proxyFor(u); proxy != nil {
 			text += " (through the proxy " + ShownAddress(proxy.String()) + ")"
@@ -176,12 +173,15 @@ func (c *Client) refused(x exchange, resp *http.Response) error {
 	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500:
 		return &temporaryError{
 			error: &NetworkError{Doing: x.doing, Host: x.host(), Cause: fmt.Sprintf("it answered HTTP %d", status)},
-			after: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+			after: RetryAfter(resp.Header),
 		}
 	default:
 		return &NetworkError{Doing: x.doing, Host: x.host(), Cause: fmt.Sprintf("it answered HTTP %d", status), Err: errStatus}
 	}
 }
+
+// RetryAfter is how long an answer asks to wait, 0 where it does not say.
+func RetryAfter(h http.Header) time.Duration { return retryAfter(h.Get("Retry-After"), time.Now()) }
 
 // retryAfter reads the header of that name, seconds or a date; 0 is no wish.
 func retryAfter(header string, now time.Time) time.Duration {

@@ -44,6 +44,7 @@ func (c *Client) OpenTarball(ctx context.Context, dist Dist) (io.ReadCloser, int
 		return nil, 0, err
 	}
 	t := &tarball{body: resp.Body, size: resp.ContentLength, limit: c.maxTarball, retries: c.config.FetchRetries, address: dist.Tarball}
+	t.left = t.retries
 	if t.size > t.limit {
 		resp.Body.Close()
 		return nil, 0, t.tooLong()
@@ -55,13 +56,20 @@ func (c *Client) OpenTarball(ctx context.Context, dist Dist) (io.ReadCloser, int
 	return t, t.size, nil
 }
 
+// LeastResumed is how many bytes have to come before a transfer that breaks off
+// counts as one that gets on, so that with a server which always does it comes to
+// an end.
+const LeastResumed = 64 << 10
+
 // tarball is an archive on its way.
 type tarball struct {
 	body    io.ReadCloser
 	read    int64 // bytes given out so far
 	size    int64 // bytes in all, or -1
 	limit   int64
-	retries int
+	retries int   // without progress
+	left    int   // of them
+	mark    int64 // how much had been read when there was progress last
 	address string
 	failed  func(error) error
 	reopen  func() error
@@ -102,10 +110,13 @@ func (t *tarball) again(err error) error {
 	if !ok {
 		return failure
 	}
-	if t.retries == 0 {
+	if t.read-t.mark >= LeastResumed {
+		t.left, t.mark = t.retries, t.read
+	}
+	if t.left == 0 {
 		return temporary.error
 	}
-	t.retries--
+	t.left--
 	t.body.Close()
 	if err := t.reopen(); errors.Is(err, errGone) {
 		return temporary.error
@@ -125,7 +136,7 @@ func (t *tarball) resume(ctx context.Context, c *Client, x exchange) error {
 		return err
 	}
 	if resp.StatusCode == http.StatusPartialContent {
-		if start, total := contentRange(resp.Header.Get("Content-Range")); start != t.read || t.size >= 0 && total >= 0 && total != t.size {
+		if start, total := ContentRange(resp.Header); start != t.read || t.size >= 0 && total >= 0 && total != t.size {
 			resp.Body.Close()
 			return &NetworkError{Doing: x.doing, Host: x.host(), Cause: "the archive changed while it was downloaded"}
 		}
@@ -137,7 +148,11 @@ func (t *tarball) resume(ctx context.Context, c *Client, x exchange) error {
 	return nil
 }
 
-// contentRange reads "bytes 100-199/200"; -1 is what it does not say.
+// ContentRange is where in the whole a part begins, and how large that is. -1 is
+// what an answer does not say.
+func ContentRange(h http.Header) (start, total int64) { return contentRange(h.Get("Content-Range")) }
+
+// contentRange reads "bytes 100-199/200".
 func contentRange(header string) (start, total int64) {
 	span, all, _ := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
 	from, _, _ := strings.Cut(span, "-")

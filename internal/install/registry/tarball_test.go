@@ -80,6 +80,38 @@ func TestTarballResumes(t *testing.T) {
 	}
 }
 
+// A transfer that breaks off more often than there are retries goes on as long as
+// it gets on, and one that does not get on ends.
+func TestTarballGetsOn(t *testing.T) {
+	content := make([]byte, 5*LeastResumed)
+	for piece, whole := range map[int]bool{LeastResumed: true, LeastResumed / 4: false} {
+		t.Run(strconv.Itoa(piece), func(t *testing.T) {
+			client, server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				start := 0
+				if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &start); err == nil {
+					w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", start, len(content)-1, len(content)))
+					w.WriteHeader(206)
+				}
+				w.Write(content[start:min(start+piece, len(content))])
+				w.(http.Flusher).Flush()
+				if start+piece < len(content) {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			client.config.FetchRetries = 1
+			body, _, err := client.OpenTarball(t.Context(), Dist{Tarball: server.URL + "/x.tgz"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer body.Close()
+			got, err := io.ReadAll(body)
+			if (err == nil) != whole || whole && len(got) != len(content) {
+				t.Errorf("%d bytes of %d: %v", len(got), len(content), err)
+			}
+		})
+	}
+}
+
 func TestTarballErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path, want string

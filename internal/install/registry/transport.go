@@ -75,6 +75,8 @@ func (l *lateNetwork) CloseIdleConnections() {
 // configError is a fault of the configuration that only a request shows.
 type configError struct{ error }
 
+func (e *configError) Unwrap() error { return e.error }
+
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	if known, ok := n.by[hostOf(req.URL)]; ok && req.URL.Scheme == "https" {
 		return known.RoundTrip(req)
