@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal/trust":                     {"internal/fault", "internal/staging"},
 	"internal/profile":                   {"internal/fault", "internal/portable", "internal/staging", "profiles"},
 	"internal/installation":              {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
-	"internal/install":                   {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/install/download", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
+	"internal/install":                   {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/trust", "internal/install/download", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
 	"internal/install/download":          {"internal/fault", "internal/staging", "internal/install/registry"},
 	"internal/install/manifest":          {"internal/install/manifest/jsonscan"},
 	"internal/install/manifest/jsonscan": {},
@@ -125,8 +125,8 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 		// Composition is a function of its arguments.
 		"os":       {"!internal/compose", "!internal/launch", "!internal/npmrange"},
 		"net/http": {"internal/install/download", "internal/install/registry", "e2e/npmtest"},
-		// Layers, edits of them, and pnpm's own files.
-		"gopkg.in/yaml.v3":                  {"internal/compose", "internal/patchedit", "internal/install"},
+		// Layers, edits of them, pnpm's own files, and policies.
+		"gopkg.in/yaml.v3":                  {"internal/compose", "internal/patchedit", "internal/install", "internal/trust"},
 		"github.com/hashicorp/go-getter/v2": {"internal/install/download"},
 		"github.com/urfave/cli/v2":          {"cmd/dsh"},
 		"golang.org/x/term":                 {"internal/ui"},
