@@ -116,7 +116,11 @@ func LaidOut(dir string) *Lock {
 func (f *Foreign) refuse(dir string, m *profile.Manifest) {
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {
-			if _, err := ParseDependency(d.Name, d.Spec, dir); err != nil {
+			spec, err := ParseDependency(d.Name, d.Spec, dir)
+			if err == nil && spec.Kind == Git {
+				err = refuseGit(spec)
+			}
+			if err != nil {
 				f.Refused = append(f.Refused, fmt.Sprintf("dependency %s: %v", d.Name, err))
 			}
 		}

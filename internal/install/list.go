@@ -1,13 +1,11 @@
 package install
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"dsh/internal/install/registry"
 	"dsh/internal/profile"
 )
 
@@ -28,26 +26,13 @@ func List(dir string, m *profile.Manifest) []Listed {
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {
 			list = append(list, Listed{
-				Name: d.Name, Spec: shownSpec(d.Spec), Kind: string(kind),
+				Name: d.Name, Spec: ShownSpec(d.Spec), Kind: string(kind),
 				Version: onDisk(dir, d.Name).version,
 				Layer:   slices.Index(bundles, d.Name) + 1,
 			})
 		}
 	}
 	return list
-}
-
-// shownSpec is a spec as it may be shown: addresses can hold passwords and
-// tokens.
-func shownSpec(spec string) string {
-	scheme, _, ok := strings.Cut(spec, "://")
-	if !ok || scheme == "file" || scheme == "link" {
-		return spec
-	}
-	if u, err := url.Parse(spec); err == nil && u.User == nil && u.RawQuery == "" {
-		return spec
-	}
-	return registry.ShownAddress(spec)
 }
 
 // BranchState is what is odd about a package of a tree.
@@ -151,7 +136,7 @@ func (w *treeWalk) shows(at string, n Located, c call) bool {
 
 // branch is the package that is found for a name from a place.
 func (w *treeWalk) branch(from string, c call) *Branch {
-	b := &Branch{Name: c.name, Wanted: shownSpec(c.wanted), Kind: c.kind, Dependencies: []*Branch{}}
+	b := &Branch{Name: c.name, Wanted: ShownSpec(c.wanted), Kind: c.kind, Dependencies: []*Branch{}}
 	at, n, ok := w.lock.lookUp(from, c.name)
 	switch optional := c.kind == string(profile.OptionalDependencies); {
 	case ok && n.Package == nil:

@@ -6,25 +6,6 @@ import (
 	"dsh/internal/profile"
 )
 
-func TestShownSpec(t *testing.T) {
-	for spec, want := range map[string]string{
-		"^1.0.0":                             "^1.0.0",
-		"npm:left@1":                         "npm:left@1",
-		"file:../a?b@c":                      "file:../a?b@c",
-		"file:///a/b@c":                      "file:///a/b@c",
-		"link:./x":                           "link:./x",
-		"https://host.example/x.tgz":         "https://host.example/x.tgz",
-		"https://u:p@host.example/x.tgz?t=1": "https://host.example/x.tgz",
-		"git+https://p@host.example/r.git#v": "git+https://host.example/r.git",
-		"git+https://host.example/r.git#v":   "git+https://host.example/r.git#v",
-		"https://u:p%zz@host.example/x.tgz":  "(an address that cannot be read)",
-	} {
-		if got := shownSpec(spec); got != want {
-			t.Errorf("%s is shown as %s and not %s", spec, got, want)
-		}
-	}
-}
-
 // A peer that the profile installs, for nobody else brings it, is in the tree
 // below who asks for it.
 func TestTreeShowsInstalledPeers(t *testing.T) {

@@ -114,7 +114,7 @@ func (f *Foreign) npmOldPackage(at string, old npmOld) error {
 	case strings.HasPrefix(old.Version, "git"), strings.HasPrefix(old.Version, "github:"):
 		f.Refused = append(f.Refused, fmt.Sprintf("%s comes from a git repository, and git packages cannot be installed", at))
 	case isLocal:
-		pkg.Version, pkg.Origin = noVersion, Origin{localSpec(place, "", Folder).Kind, place}
+		pkg.Version, pkg.Origin = noVersion, Origin{localKind(place), place}
 	case isAddress(old.Version):
 		pkg.Version, pkg.Origin = noVersion, Origin{URL, old.Version}
 	case isAddress(old.Resolved) && !npmArchive(old.Resolved, pkg):

@@ -74,7 +74,7 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 	var list []Dated
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {
-			list = append(list, Dated{Name: d.Name, Kind: string(kind), Spec: shownSpec(d.Spec), Notes: []Note{}, spec: d.Spec})
+			list = append(list, Dated{Name: d.Name, Kind: string(kind), Spec: ShownSpec(d.Spec), Notes: []Note{}, spec: d.Spec})
 		}
 	}
 	for _, name := range names {
@@ -157,6 +157,9 @@ func (d *Dated) elsewhere(spec Spec, err error) {
 	}
 	place := shownPlace(spec)
 	switch spec.Kind {
+	case Git:
+		d.Source = "git"
+		d.note(NoteElsewhere, "a git repository")
 	case URL:
 		d.Source = "url"
 		d.note(NoteElsewhere, "an archive at an address: update asks %s again", place)

@@ -86,7 +86,7 @@ func TestReadOverridesErrors(t *testing.T) {
 		`{"overrides": {"../a": "1"}}`:                      `override "../a": "../a" is no package name`,
 		`{"overrides": {"a@next": "1"}}`:                    `override "a@next": "next" is no version range`,
 		`{"pnpm": {"overrides": {"a": {}}}}`:                `package.json: pnpm.overrides: "a" must be a text`,
-		`{"resolutions": {"a": "git@github.com:x/y.git"}}`:  "git packages cannot be installed",
+		`{"resolutions": {"a": "git://h.test/x/y.git"}}`:    "without encryption",
 		`{"pnpm": {"overrides": {"a": "catalog:default"}}}`: "only has a meaning inside its author's workspace",
 		`{"pnpm": {"overrides": {"a>b>c": "1.0.0"}}}`:       "is no package name",
 	} {

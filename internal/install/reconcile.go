@@ -108,7 +108,7 @@ func (j *Job) reconcile(t *tree, c change) ([]Change, error) {
 // describe says what happens to one dependency, layers aside.
 func (j *Job) describe(t *tree, name string, before, now installed) Change {
 	spec, kind, depends := j.manifest.Dependency(name)
-	ch := Change{Name: name, Before: before.version, Version: now.version, Spec: shownSpec(spec), Action: Kept}
+	ch := Change{Name: name, Before: before.version, Version: now.version, Spec: ShownSpec(spec), Action: Kept}
 	n, ok := t.lock.at("node_modules/" + name)
 	if ok {
 		ch.From = j.from(n.Package)

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -18,7 +19,9 @@ func saved(spec Spec, pkg *Package, dir, old string, exact bool) string {
 	case Registry:
 		return withAlias(spec, rangeStyle(spec.Wanted, old, pkg.Version, exact)+pkg.Version)
 	case URL:
-		return spec.Place
+		return originPlace(spec, dir)
+	case Git:
+		return spec.Git.String()
 	case Link:
 		return "link:" + originPlace(spec, dir)
 	default:
@@ -96,10 +99,40 @@ func isNumber(s string) bool {
 // originPlace is the place of a spec as manifest and lockfile hold it: a
 // relative path stays relative to the profile, an absolute one absolute.
 func originPlace(spec Spec, dir string) string {
-	if spec.Relative {
-		if rel, err := filepath.Rel(dir, spec.Place); err == nil {
-			return filepath.ToSlash(rel)
+	place := spec.Place
+	switch {
+	case spec.Kind == Git:
+		return spec.Git.String()
+	case spec.Kind == URL:
+		return forced(spec) + addInside(place, spec.Inside)
+	case spec.Relative:
+		if rel, err := filepath.Rel(dir, place); err == nil {
+			place = rel
 		}
 	}
-	return filepath.ToSlash(spec.Place)
+	return addInside(filepath.ToSlash(place), spec.Inside)
+}
+
+// forced is what go-getter reads in front of an address.
+func forced(spec Spec) string {
+	if spec.Forced == "" {
+		return ""
+	}
+	return spec.Forced + "::"
+}
+
+// addInside names a folder in an archive, behind the archive and before the
+// query of an address.
+func addInside(place, inside string) string {
+	if inside == "" {
+		return place
+	}
+	query := ""
+	if strings.Contains(place, "://") {
+		if i := strings.IndexAny(place, "?#"); i >= 0 {
+			place, query = place[:i], place[i:]
+		}
+		inside = (&url.URL{Path: inside}).EscapedPath()
+	}
+	return place + "//" + inside + query
 }

@@ -79,6 +79,8 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 		return s.fromRegistry(ctx, spec)
 	case Link:
 		return s.fromLink(spec)
+	case Git:
+		return nil, refuseGit(spec)
 	}
 	entry, err := s.content(ctx, Origin{spec.Kind, originPlace(spec, s.job.Dir)}, store.Integrity{})
 	if err != nil {
@@ -307,8 +309,11 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 }
 
 func shownPlace(spec Spec) string {
-	if spec.Kind == URL {
+	switch spec.Kind {
+	case URL:
 		return registry.ShownAddress(spec.Place)
+	case Git:
+		return ShownSpec(spec.Git.String())
 	}
 	return spec.Place
 }

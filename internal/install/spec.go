@@ -1,12 +1,10 @@
 package install
 
 import (
-	"net/url"
 	"path/filepath"
 	"strings"
 
 	"dsh/internal/fault"
-	"dsh/internal/install/registry"
 )
 
 // Kind says where the content of a package comes from.
@@ -15,10 +13,11 @@ type Kind uint8
 // The kinds of package source.
 const (
 	Registry Kind = iota // a version of a registry package
-	URL                  // a gzipped tar archive at an http(s) address
-	Archive              // a gzipped tar archive on this machine
+	URL                  // an archive at an http(s) address
+	Archive              // an archive on this machine
 	Folder               // a folder on this machine, copied
 	Link                 // a folder on this machine, linked
+	Git                  // a commit of a git repository, or a folder in it
 )
 
 // Spec is one package as a person or a manifest asks for it.
@@ -28,9 +27,48 @@ type Spec struct {
 	Target string // Registry: the package's own name, which an alias hides
 	Wanted string // Registry: version, range or tag; "" is the tag latest
 	Place  string // URL: the address; Archive, Folder, Link: an absolute native path
+	// Inside is of a URL or Archive the folder of the archive that is the
+	// package, slash-separated and clean; "" is its top.
+	Inside string
+	Forced string     // of a URL: "s3" or "gcs", which only a build with the tag cloud can fetch
+	Git    *GitSource // of kind Git, else nil
 	// Relative says that a manifest wrote Place relative to the profile.
 	Relative bool
 	Text     string // as it was written
+}
+
+// String is what was written, in the form in which it was written. What may be
+// secret in it is too: [Spec.Shown] is for messages.
+func (s Spec) String() string { return s.Text }
+
+// Shown is what was written without what may be secret in it.
+func (s Spec) Shown() string { return ShownSpec(s.Text) }
+
+// ShownSpec is a spec as messages may show it: an address in it is without
+// user, password and query, which can be secrets. The user of an ssh address is
+// part of its place.
+func ShownSpec(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok || strings.HasSuffix(scheme, "file") || strings.HasSuffix(scheme, "link") {
+		return text
+	}
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, _, secret := strings.Cut(authority[:at], ":")
+		authority = authority[at+1:]
+		if !secret && strings.HasSuffix(scheme, "ssh") {
+			authority = user + "@" + authority
+		}
+	}
+	path, fragment, cut := strings.Cut(path, "#")
+	if cut {
+		fragment = "#" + fragment
+	}
+	path, _, _ = strings.Cut(path, "?")
+	return scheme + "://" + authority + path + fragment
 }
 
 // SpecError says why a text is no package spec that can be installed.
@@ -39,11 +77,7 @@ type SpecError struct {
 }
 
 func (e *SpecError) Error() string {
-	text := e.Text
-	if strings.Contains(text, "://") {
-		text = registry.ShownAddress(text) // without what may be secret in it
-	}
-	return "package spec " + quote(text) + " " + e.Reason
+	return "package spec " + quote(ShownSpec(e.Text)) + " " + e.Reason
 }
 
 // Hint implements fault.Hinted.
@@ -53,24 +87,34 @@ func (e *SpecError) Hint() string { return e.Remedy }
 func (e *SpecError) Class() fault.Class { return fault.Other }
 
 // ParseSpec reads one argument of `dsh plugin add`: name, name@version,
-// name@range, name@tag, alias@npm:name@wanted, an http(s) address of an
-// archive, or a local path, alone or behind "name@". Relative paths are taken
-// from dir and become absolute. As in pnpm, a bare folder is linked and a file: folder is copied.
+// name@range, name@tag, alias@npm:name@wanted, or a place, alone or behind
+// "name@". A place is a git repository in any form that npm or pnpm has, a page
+// of one in a browser, an http(s) address of an archive, or a local path; behind
+// an archive, //folder is a folder in it. Relative paths are taken from dir and
+// become absolute. As in pnpm, a bare folder is linked and a file: folder is
+// copied.
 func ParseSpec(text, dir string) (Spec, error) {
 	spec, err := parseArgument(text, dir)
 	if err != nil {
 		return Spec{}, err
 	}
 	spec.Relative, spec.Text = false, text
+	if spec.Kind == Registry {
+		spec.Wanted = strings.TrimSpace(spec.Wanted)
+		if !isRange(spec.Wanted) && !isTag(spec.Wanted) {
+			return Spec{}, &SpecError{Text: text, Reason: "asks for " + quote(spec.Wanted) + ", which is no version, range or tag"}
+		}
+	}
 	return spec, nil
 }
 
 func parseArgument(text, dir string) (Spec, error) {
-	name, rest, ok := splitName(strings.TrimPrefix(text, "npm:"))
-	if ok && strings.HasPrefix(text, "npm:") {
-		return Spec{Name: name, Kind: Registry, Target: name, Wanted: rest}, nil
+	if real, ok := strings.CutPrefix(text, "npm:"); ok {
+		if name, rest, ok := splitName(real); ok {
+			return Spec{Name: name, Kind: Registry, Target: name, Wanted: rest}, nil
+		}
 	}
-	if ok {
+	if name, rest, ok := splitName(text); ok && !isScp(text) && !(rest == "" && hasArchiveName(text)) {
 		return parseWanted(text, name, rest, dir)
 	}
 	spec, err := parsePlace(text, text, dir) // no name in front: a place
@@ -83,11 +127,18 @@ func parseArgument(text, dir string) (Spec, error) {
 // ParseDependency reads one entry of a manifest's dependencies. Relative
 // paths are taken from dir, the manifest's directory.
 func ParseDependency(name, wanted, dir string) (Spec, error) {
-	return parseWanted(wanted, name, wanted, dir)
+	spec, err := parseWanted(wanted, name, wanted, dir)
+	if err == nil {
+		spec.Text = wanted
+	}
+	return spec, err
 }
 
 // parseWanted reads what stands behind "name@".
 func parseWanted(text, name, wanted, dir string) (Spec, error) {
+	if isPlainWanted(wanted) { // nearly all, and asked for often
+		return Spec{Name: name, Kind: Registry, Target: name, Wanted: wanted}, nil
+	}
 	if real, ok := strings.CutPrefix(wanted, "npm:"); ok {
 		target, rest, ok := splitName(real)
 		if !ok {
@@ -106,104 +157,75 @@ func parseWanted(text, name, wanted, dir string) (Spec, error) {
 	return spec, nil
 }
 
+// isPlainWanted reports that a text can only be a version, range or tag.
+func isPlainWanted(wanted string) bool {
+	for i := range len(wanted) {
+		if c := wanted[i]; !nameBytes[c] && c != ' ' && c != '^' && c != '<' && c != '>' && c != '=' && c != '|' && c != '+' || c == '.' && i == 0 {
+			return false
+		}
+	}
+	return !hasArchiveName(wanted)
+}
+
+// isTag reports whether s can be a dist-tag: what stands in an address as it is.
+func isTag(s string) bool {
+	return s == "" || isNameText(s)
+}
+
+// placeParser reads one place.
+type placeParser struct {
+	text  string // the whole spec, for errors
+	place string
+	dir   string // from which relative paths are taken
+}
+
+func (p placeParser) refuse(reason, remedy string) (Spec, error) {
+	return Spec{}, &SpecError{Text: p.text, Reason: reason, Remedy: remedy}
+}
+
 // parsePlace reads an address or a path. What is neither comes back as
 // Registry, for the caller to read as a version, range or tag.
 func parsePlace(text, place, dir string) (Spec, error) {
-	unsupported := func(reason, remedy string) (Spec, error) {
-		return Spec{}, &SpecError{Text: text, Reason: reason, Remedy: remedy}
+	p := placeParser{text, place, dir}
+	if strings.ContainsFunc(place, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return p.refuse("has control characters in it", "")
 	}
-	if strings.HasPrefix(place, "git@") {
-		return unsupported("names a git repository, and git packages cannot be installed", "use the address of a .tgz archive of it, or a local folder")
+	if isScp(place) {
+		return p.scp(place)
 	}
 	scheme, rest, hasScheme := strings.Cut(place, ":")
-	if len(scheme) == 1 && filepath.VolumeName(place) != "" {
-		hasScheme = false // a Windows drive
+	if strings.ContainsAny(scheme, `/\#`) || len(scheme) == 1 && filepath.VolumeName(place) != "" {
+		hasScheme = false // a path or o/r with a colon in it, or a Windows drive
 	}
-	if hasScheme {
-		switch strings.ToLower(scheme) {
-		case "file":
-			return localSpec(strings.TrimPrefix(rest, "//"), dir, Folder), nil
-		case "link":
-			spec := localSpec(rest, dir, Link)
-			spec.Kind = Link
-			return spec, nil
-		case "http", "https":
-			u, err := url.Parse(place)
-			if err != nil || u.Host == "" {
-				return unsupported("is not a valid address", "")
-			}
-			if archive := hostArchive(u); archive != "" {
-				return unsupported("is a git repository, and git packages cannot be installed", "use the address of an archive: "+archive)
-			}
-			if strings.HasSuffix(u.Path, ".git") {
-				return unsupported("is a git repository, and git packages cannot be installed", "use the address of a .tgz archive")
-			}
-			return Spec{Kind: URL, Place: place}, nil
-		case "npm":
-			return unsupported("is an alias without a name", "write it as NAME@"+place)
-		case "workspace", "catalog":
-			return unsupported("only has a meaning inside its author's workspace", "")
-		case "git", "ssh", "git+https", "git+ssh", "git+http", "git+file", "github", "gitlab", "bitbucket", "gist":
-			return unsupported("names a git repository, and git packages cannot be installed", "use the address of a .tgz archive of it, or a local folder")
-		}
-		return unsupported("has an unknown kind "+quote(scheme+":"), "")
+	if !hasScheme {
+		return p.path()
 	}
-	switch {
-	case place == "." || place == ".." || hasPathPrefix(place), filepath.IsAbs(place), strings.HasPrefix(place, "~/"):
-		return localSpec(place, dir, Link), nil
-	case ownerRepo(place):
-		return unsupported("names a git repository, and git packages cannot be installed",
-			"use the address of a .tgz archive of it; a local folder is written ./"+place)
+	if strings.HasPrefix(rest, ":") {
+		return p.forced(strings.ToLower(scheme), rest[1:])
 	}
-	return Spec{Kind: Registry}, nil
-}
-
-// localSpec makes an absolute spec of a local path: an archive by its name,
-// else what folders are in this form.
-func localSpec(place, dir string, folder Kind) Spec {
-	kind := folder
-	for _, suffix := range []string{".tgz", ".tar.gz"} {
-		if strings.HasSuffix(strings.ToLower(place), suffix) {
-			kind = Archive
-		}
+	switch scheme = strings.ToLower(scheme); scheme {
+	case "file":
+		return p.local(strings.TrimPrefix(rest, "//"), Folder)
+	case "link":
+		return p.link(rest)
+	case "http", "https":
+		return p.address()
+	case "git+https", "git+http", "git+ssh", "git+file", "ssh", "git":
+		return p.git(scheme, rest)
+	case "github", "gitlab", "bitbucket", "gist", "sourcehut":
+		return p.hosted(scheme, rest)
+	case "npm":
+		return p.refuse("is an alias without a name", "write it as NAME@"+place)
+	case "workspace", "catalog":
+		return p.refuse("only has a meaning inside its author's workspace", "")
+	case "jsr":
+		return p.refuse("names a package of jsr.io, which is no npm registry", "say @jsr:registry=https://npm.jsr.io in .npmrc and write it as @jsr/SCOPE__NAME")
+	case "patch", "portal":
+		return p.refuse("is a form that only yarn has", "")
+	case "s3", "gs", "gcs":
+		return p.refuse("has an unknown kind "+quote(scheme+":"), "an object store is asked for with s3::https://… or gcs::https://…")
 	}
-	if len(place) > 2 && place[0] == '/' && filepath.VolumeName(place[1:]) != "" {
-		place = place[1:] // file:///C:/folder
-	}
-	native := filepath.FromSlash(place)
-	if rest, ok := strings.CutPrefix(place, "~/"); ok {
-		native = filepath.Join(userHome(), filepath.FromSlash(rest))
-	}
-	relative := !filepath.IsAbs(native)
-	if relative {
-		native = filepath.Join(dir, native)
-	}
-	return Spec{Kind: kind, Place: filepath.Clean(native), Relative: relative}
-}
-
-func hasPathPrefix(s string) bool {
-	for _, prefix := range []string{"./", "../", `.\`, `..\`} {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// ownerRepo reports the GitHub short form owner/repo, which npm reads as git.
-func ownerRepo(s string) bool {
-	s, _, _ = strings.Cut(s, "#")
-	owner, repo, ok := strings.Cut(s, "/")
-	return ok && owner != "" && repo != "" && !strings.HasPrefix(owner, "@") && !strings.ContainsAny(repo, "/ ") && !strings.ContainsAny(owner, " :<>=^~*|")
-}
-
-// hostArchive is the archive address for a repository page of GitHub.
-func hostArchive(u *url.URL) string {
-	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
-	if u.Host != "github.com" || len(parts) != 2 {
-		return ""
-	}
-	return "https://codeload.github.com/" + parts[0] + "/" + strings.TrimSuffix(parts[1], ".git") + "/tar.gz/HEAD"
+	return p.refuse("has an unknown kind "+quote(scheme+":"), "")
 }
 
 // splitName takes a package name off the front of "name@rest". It reports

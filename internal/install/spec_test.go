@@ -3,112 +3,56 @@ package install
 import (
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseSpec(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Setenv("USERPROFILE", `C:\home`)
-	} else {
-		t.Setenv("HOME", "/home")
-	}
-	const cwd = "/work/here"
-	at := func(p string) string { return filepath.FromSlash(p) }
-	registry := func(name, target, wanted string) Spec {
-		return Spec{Name: name, Kind: Registry, Target: target, Wanted: wanted}
-	}
-	for text, want := range map[string]Spec{
-		"is-odd":                         registry("is-odd", "is-odd", ""),
-		"is-odd@":                        registry("is-odd", "is-odd", ""),
-		"is-odd@3.0.1":                   registry("is-odd", "is-odd", "3.0.1"),
-		"is-odd@>=2 <4 || 5.x":           registry("is-odd", "is-odd", ">=2 <4 || 5.x"),
-		"is-odd@next":                    registry("is-odd", "is-odd", "next"),
-		"@acme/x":                        registry("@acme/x", "@acme/x", ""),
-		"@acme/x@^1":                     registry("@acme/x", "@acme/x", "^1"),
-		"a@npm:is-odd@3":                 registry("a", "is-odd", "3"),
-		"a@npm:@acme/x":                  registry("a", "@acme/x", ""),
-		"@me/a@npm:@acme/x@next":         registry("@me/a", "@acme/x", "next"),
-		"npm:is-odd@3":                   registry("is-odd", "is-odd", "3"),
-		"Old_Name.js":                    registry("Old_Name.js", "Old_Name.js", ""),
-		"./p":                            {Kind: Link, Place: at("/work/here/p")},
-		"../p/":                          {Kind: Link, Place: at("/work/p")},
-		".":                              {Kind: Link, Place: at("/work/here")},
-		"..":                             {Kind: Link, Place: at("/work")},
-		"/abs/p":                         {Kind: Link, Place: at("/abs/p")},
-		"~/p":                            {Kind: Link, Place: at("/home/p")},
-		"link:../p":                      {Kind: Link, Place: at("/work/p")},
-		"link:p":                         {Kind: Link, Place: at("/work/here/p")},
-		"link:../p.tgz":                  {Kind: Link, Place: at("/work/p.tgz")},
-		"file:../p":                      {Kind: Folder, Place: at("/work/p")},
-		"file:p":                         {Kind: Folder, Place: at("/work/here/p")},
-		"file:///abs/p":                  {Kind: Folder, Place: at("/abs/p")},
-		"../p.tgz":                       {Kind: Archive, Place: at("/work/p.tgz")},
-		"file:p.tar.gz":                  {Kind: Archive, Place: at("/work/here/p.tar.gz")},
-		"foo@../p":                       {Name: "foo", Kind: Link, Place: at("/work/p")},
-		"foo@file:../p":                  {Name: "foo", Kind: Folder, Place: at("/work/p")},
-		"@me/foo@link:/abs/p":            {Name: "@me/foo", Kind: Link, Place: at("/abs/p")},
-		"https://h.test/x-1.0.0.tgz":     {Kind: URL, Place: "https://h.test/x-1.0.0.tgz"},
-		"x@https://h.test/archive?v=1":   {Name: "x", Kind: URL, Place: "https://h.test/archive?v=1"},
-		"x@http://127.0.0.1:99/x.tgz":    {Name: "x", Kind: URL, Place: "http://127.0.0.1:99/x.tgz"},
-		"https://github.com/o/r/x/y.tgz": {Kind: URL, Place: "https://github.com/o/r/x/y.tgz"},
-	} {
-		t.Run(text, func(t *testing.T) {
-			if runtime.GOOS == "windows" && strings.Contains(want.Place, `\`) {
-				want.Place, _ = filepath.Abs(want.Place)
-			}
-			want.Text = text
-			got, err := ParseSpec(text, cwd)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+// savedForm is what package.json gets for a spec, "kept" where that is an
+// archive that the profile keeps.
+func savedForm(spec Spec, old string) string {
+	return saved(spec, &Package{Name: spec.Target, Version: "1.0.0"}, "/profile", old, false)
+}
+
+// TestSavedForms: what package.json gets is read there as the same source.
+func TestSavedForms(t *testing.T) {
+	atHome(t)
+	for _, c := range specTable {
+		spec, err := ParseSpec(c.text, "/cwd")
+		if err != nil || c.saved == "kept" || runtime.GOOS == "windows" {
+			continue
+		}
+		got := savedForm(spec, "")
+		if c.saved != "" && got != c.saved {
+			t.Errorf("%s is saved as %s, want %s", c.text, got, c.saved)
+		}
+		checkSaved(t, spec, got)
 	}
 }
 
-func TestParseSpecErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                           "is not a package name",
-		"@":                          "is not a package name",
-		"@acme":                      "is not a package name",
-		".hidden":                    "is not a package name",
-		"node_modules":               "is not a package name",
-		"a b":                        "is not a package name",
-		"a@npm:":                     "no package name behind npm:",
-		"a@npm:../x":                 "no package name behind npm:",
-		"github:o/r":                 "git packages cannot be installed",
-		"o/r":                        "git packages cannot be installed",
-		"o/r#main":                   "git packages cannot be installed",
-		"git+https://h.test/o/r.git": "git packages cannot be installed",
-		"https://github.com/o/r":     "git packages cannot be installed",
-		"https://h.test/o/r.git":     "git packages cannot be installed",
-		"git@h.test:o/r.git":         `has an unknown kind "h.test:"`, // cannot be installed",
-		"x@github:o/r":               "git packages cannot be installed",
-		"x@workspace:*":              "inside its author's workspace",
-		"x@catalog:":                 "inside its author's workspace",
-		"ftp://h.test/x.tgz":         `unknown kind "ftp:"`,
-		"https:///x.tgz":             "not a valid address",
-		"@a/../../x":                 "is not a package name",
-		"x/../../y@1":                "is not a package name",
-		strings.Repeat("a", 300):     "is not a package name",
-	} {
-		t.Run(text, func(t *testing.T) {
-			spec, err := ParseSpec(text, "/cwd")
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %+v, %v, want %q in the error", spec, err, want)
-			}
-		})
+// checkSaved holds the saved form of a spec against the spec.
+func checkSaved(t *testing.T, spec Spec, saved string) {
+	t.Helper()
+	again, err := ParseDependency("x", saved, "/profile")
+	if err != nil {
+		t.Errorf("%q is saved as %q: %v", spec.Text, saved, err)
+		return
+	}
+	if spec.Kind == Registry { // the range is another one
+		spec.Wanted, again.Wanted, again.Target = "", "", spec.Target
+	}
+	if g := again.Git; g != nil && spec.Git != nil {
+		g.Browsed = spec.Git.Browsed
+	}
+	spec.Name, spec.Text, again.Name, again.Text, again.Relative = "", "", "", "", false
+	if diff := cmp.Diff(spec, again); diff != "" {
+		t.Errorf("%q is read as another source: %s", saved, diff)
 	}
 }
 
 func FuzzParseSpec(f *testing.F) {
-	for _, s := range []string{"a@npm:b@1", "@a/b@^1", "file:../x", "https://h/x", "o/r", "x@link:.", "npm:x"} {
-		f.Add(s)
+	for _, c := range specTable {
+		f.Add(c.text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		spec, err := ParseSpec(text, "/cwd")
@@ -120,10 +64,49 @@ func FuzzParseSpec(f *testing.F) {
 			t.Errorf("%q: names %q and %q", text, spec.Name, spec.Target)
 		case spec.Name != "" && !ValidName(spec.Name):
 			t.Errorf("%q: name %q", text, spec.Name)
-		case spec.Kind != Registry && spec.Kind != URL && !filepath.IsAbs(spec.Place):
+		case (spec.Kind == Git) != (spec.Git != nil):
+			t.Errorf("%q: %+v", text, spec)
+		case spec.Kind != Registry && spec.Kind != URL && spec.Kind != Git && !filepath.IsAbs(spec.Place):
 			t.Errorf("%q: relative place %q", text, spec.Place)
 		}
+		for _, folder := range []string{spec.Inside, pathOf(spec)} {
+			if folder != "" && !filepath.IsLocal(folder) {
+				t.Errorf("%q: folder %q", text, folder)
+			}
+		}
+		again, err := ParseSpec(spec.String(), "/cwd")
+		if diff := cmp.Diff(spec, again); err != nil || diff != "" {
+			t.Errorf("%q prints as %q: %v %s", text, spec, err, diff)
+		}
+		if spec.Kind == Git || spec.Kind == Link || spec.Kind == URL && spec.Forced == "" && spec.Inside == "" {
+			checkSaved(t, spec, savedForm(spec, ""))
+		}
 	})
+}
+
+func pathOf(spec Spec) string {
+	if spec.Git == nil {
+		return ""
+	}
+	return spec.Git.Path
+}
+
+func TestGitReadings(t *testing.T) {
+	spec, err := ParseSpec("https://github.com/o/r/tree/feature/x/plugin", "/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, g := range spec.Git.Readings() {
+		got = append(got, g.String())
+	}
+	want := []string{"github:o/r#feature&path:/x/plugin", "github:o/r#feature/x&path:/plugin", "github:o/r#feature/x/plugin"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if at := spec.Git.At("0123"); at != "git+https://github.com/o/r.git#0123&path:/x/plugin" {
+		t.Errorf("at a commit it is %s", at)
+	}
 }
 
 func TestSaved(t *testing.T) {

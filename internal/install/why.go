@@ -226,7 +226,7 @@ func (l *Lock) chains(to, version string, calls map[string][]call, distance map[
 				continue
 			}
 			number++
-			need := Need{Name: c.name, Version: version, Wanted: shownSpec(c.wanted), Kind: c.kind}
+			need := Need{Name: c.name, Version: version, Wanted: ShownSpec(c.wanted), Kind: c.kind}
 			if t.rest != nil {
 				need.Version = l.Nodes[t.at].Version
 			}
