@@ -11,6 +11,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/profile"
+	"dsh/internal/trust"
 )
 
 // AdoptOptions say how a profile of another package manager is taken over.
@@ -142,7 +143,7 @@ func approvals(dir string) ([]Approval, error) {
 		return nil, err
 	}
 	// One that cannot be read approves nothing; profile repair tells of it.
-	found, _ := install.ReadApprovals(text)
+	found, _ := trust.PnpmApprovals(text, nil)
 	for _, a := range found {
 		list = append(list, Approval{a.Package, a.Allowed, a.Placeholder})
 	}

@@ -10,6 +10,7 @@ import (
 	"dsh/internal/boot/environ"
 	"dsh/internal/install"
 	"dsh/internal/staging"
+	"dsh/internal/trust"
 )
 
 // PlanSetting is a file of an archive that changes what happens later, here or
@@ -43,11 +44,11 @@ func whatDoes(f staging.SavedFile) []string {
 	case base == ".yarnrc.yml":
 		return []string{"can name code that yarn runs"}
 	case base == install.WorkspaceName:
-		approvals, err := install.ReadApprovals(f.Data)
+		approvals, err := trust.PnpmApprovals(f.Data, nil)
 		if err != nil {
 			return []string{"cannot be read, so that nobody knows what pnpm would run by it"}
 		}
-		approvals = slices.DeleteFunc(approvals, func(a install.Approval) bool { return !a.Allowed })
+		approvals = slices.DeleteFunc(approvals, func(a trust.PnpmRule) bool { return !a.Allowed })
 		var allowed []string
 		for _, a := range approvals {
 			allowed = append(allowed, a.Package)

@@ -21,6 +21,7 @@ import (
 	"dsh/internal/install"
 	"dsh/internal/profile"
 	"dsh/internal/staging"
+	"dsh/internal/trust"
 )
 
 // patchName is the profile's patch file.
@@ -425,11 +426,11 @@ func (r *repair) lookAtSettings() error {
 		return r.unreadable(SettingsBroken, name, err)
 	}
 	reads := func(text []byte) bool {
-		_, err := install.ReadApprovals(text)
+		_, err := trust.PnpmApprovals(text, nil)
 		return err == nil
 	}
 	d := Damage{Code: SettingsBroken, File: r.path(name)}
-	approvals, err := install.ReadApprovals(text)
+	approvals, err := trust.PnpmApprovals(text, nil)
 	switch {
 	case text == nil:
 		d.Code, d.Problem, d.Mend = SettingsMissing, "there is no "+name+", without which pnpm would lay out another node_modules", "it becomes what a fresh profile has"
@@ -453,8 +454,8 @@ func (r *repair) lookAtSettings() error {
 
 // lookAtApprovals finds texts that pnpm leaves where somebody has to decide, and
 // that it refuses from then on.
-func (r *repair) lookAtApprovals(text []byte, approvals []install.Approval) error {
-	edited, err := install.WithoutPlaceholders(text)
+func (r *repair) lookAtApprovals(text []byte, approvals trust.PnpmRules) error {
+	edited, err := trust.WithoutPlaceholders(text)
 	for _, a := range approvals {
 		if a.Placeholder == "" {
 			continue

@@ -13,6 +13,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/npmrange"
 	"dsh/internal/profile"
+	"dsh/internal/workspace"
 )
 
 // Overrides are rules of a profile for what packages get in place of what they
@@ -249,7 +250,7 @@ func beginnings(text string) []npmrange.Version {
 // readOverrides collects the rules of a profile. Of two with the same selector
 // the setting of the profile's own package manager counts: those of
 // pnpm-workspace.yaml before pnpm.overrides, resolutions and npm's overrides.
-func readOverrides(m *profile.Manifest, workspace *yaml.Node) (Overrides, error) {
+func readOverrides(m *profile.Manifest, settings *yaml.Node) (Overrides, error) {
 	var fields struct {
 		Overrides, Resolutions json.RawMessage
 		PNPM                   json.RawMessage
@@ -282,7 +283,7 @@ func readOverrides(m *profile.Manifest, workspace *yaml.Node) (Overrides, error)
 		}
 		maps.Copy(all, read)
 	}
-	if value := valueOf(workspace, "overrides"); value != nil && value.Tag != "!!null" {
+	if value := workspace.Value(settings, "overrides"); value != nil && value.Tag != "!!null" {
 		read := map[string]string{}
 		err := value.Decode(&read)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"dsh/internal/fault"
 	"dsh/internal/profile"
+	"dsh/internal/workspace"
 )
 
 func mustOverrides(t testing.TB, values map[string]string) Overrides {
@@ -60,7 +61,7 @@ func TestReadOverrides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			root, err := workspaceRoot([]byte(c.workspace))
+			root, err := workspace.Root([]byte(c.workspace))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +95,7 @@ func TestReadOverridesErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		root, _ := workspaceRoot(nil)
+		root, _ := workspace.Root(nil)
 		_, err = readOverrides(m, root)
 		if err == nil || !strings.Contains(err.Error(), want) || fault.ClassOf(err) != fault.Package {
 			t.Errorf("%s: got %v, want %q", manifest, err, want)

@@ -13,7 +13,11 @@ import (
 
 	"dsh/internal/fault"
 	"dsh/internal/profile"
+	"dsh/internal/workspace"
 )
+
+// WorkspaceName is the file of a profile that holds pnpm's settings.
+const WorkspaceName = workspace.Name
 
 // Settings are what a profile says of how its packages are chosen and laid out:
 // pnpm's settings, as far as they mean something here, and the profile's own.
@@ -34,7 +38,7 @@ func ReadSettings(dir string, m *profile.Manifest) (Settings, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Settings{}, fmt.Errorf("read settings: %w", err)
 	}
-	root, err := workspaceRoot(text)
+	root, err := workspace.Root(text)
 	if err != nil {
 		return Settings{}, fault.Errorf(fault.Package, "read %s: %w", file, err)
 	}
@@ -80,7 +84,7 @@ type settingsReader struct {
 }
 
 func (r *settingsReader) value(key string, kind yaml.Kind) *yaml.Node {
-	value := valueOf(r.root, key)
+	value := workspace.Value(r.root, key)
 	if value == nil || value.Tag == "!!null" {
 		return nil
 	}

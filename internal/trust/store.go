@@ -1,21 +1,15 @@
 package trust
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"dsh/internal/fault"
-	"dsh/internal/staging"
 )
 
 // State is what the record says of a project. The zero State is Unknown.
@@ -83,18 +77,33 @@ func (r Record) check() error {
 	return nil
 }
 
+// whole refuses a record of the file that means nothing.
+func (r Record) whole() error {
+	if r.Dir == "" || r.Seal == "" {
+		return errors.New(`a project lacks its "dir" or its "seal"`)
+	}
+	return nil
+}
+
 // Store is the record of trusted directories, kept in one file.
-type Store struct{ file string }
+type Store struct{ record record[Record] }
 
 // Open is the store in a file, which need not exist: then nothing is trusted.
 // Nothing is read yet.
-func Open(file string) *Store { return &Store{file} }
+func Open(file string) *Store {
+	return &Store{record[Record]{
+		file: file, what: "the trusted directories", none: "no directory trusted",
+		list:  func(d *document) *[]Record { return &d.Projects },
+		whole: Record.whole,
+		order: byDir,
+	}}
+}
 
 // Recorded is what was recorded when a project was trusted; ok is false if it
 // never was. It tells, without the seal of what a stranger's patch names being
 // made, that there is nothing to compare a seal with.
 func (s *Store) Recorded(p Project) (r Record, ok bool, err error) {
-	records, err := s.read()
+	records, err := s.record.read()
 	if err != nil {
 		return Record{}, false, err
 	}
@@ -109,7 +118,7 @@ func (s *Store) Recorded(p Project) (r Record, ok bool, err error) {
 // State says whether a project with this seal is trusted. The empty seal is
 // never.
 func (s *Store) State(p Project, seal Seal) (State, error) {
-	records, err := s.read()
+	records, err := s.record.read()
 	if err != nil {
 		return Unknown, err
 	}
@@ -131,7 +140,7 @@ func (s *Store) State(p Project, seal Seal) (State, error) {
 func (s *Store) Grant(ctx context.Context, r Record) error {
 	err := r.check()
 	if err == nil {
-		err = s.update(ctx, "dsh trust", func(records []Record) []Record {
+		err = s.record.update(ctx, "dsh trust", func(records []Record) []Record {
 			others := slices.DeleteFunc(records, func(old Record) bool { return old.covers(r.Dir) })
 			return append(others, r)
 		})
@@ -163,12 +172,12 @@ func (s *Store) revoke(ctx context.Context, dir string) (bool, error) {
 		return false, err
 	}
 	meant := func(r Record) bool { return r.Dir == dir || r.Dir == clean || r.covers(real) }
-	records, err := s.read()
+	records, err := s.record.read()
 	if err != nil || !slices.ContainsFunc(records, meant) {
 		return false, err
 	}
 	revoked := false
-	err = s.update(ctx, "dsh trust --revoke", func(records []Record) []Record {
+	err = s.record.update(ctx, "dsh trust --revoke", func(records []Record) []Record {
 		left := slices.DeleteFunc(slices.Clone(records), meant)
 		revoked = len(left) < len(records)
 		return left
@@ -177,115 +186,6 @@ func (s *Store) revoke(ctx context.Context, dir string) (bool, error) {
 }
 
 // List is every record, sorted by directory.
-func (s *Store) List() ([]Record, error) { return s.read() }
-
-// update rewrites the file under its lock.
-func (s *Store) update(ctx context.Context, command string, edit func([]Record) []Record) (err error) {
-	lock, err := staging.Acquire(ctx, s.file+".lock", command, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
-	records, err := s.read()
-	if err != nil {
-		return err
-	}
-	records = edit(records)
-	slices.SortFunc(records, byDir)
-	return s.write(records)
-}
-
-func (s *Store) read() ([]Record, error) {
-	data, err := os.ReadFile(s.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the trusted directories: %w", err)
-	}
-	records, err := parse(data)
-	if err != nil {
-		err = fault.Errorf(fault.Policy, "reading the trusted directories: %s: %w", s.file, err)
-		return nil, fault.WithHint(err, "to start over, with no directory trusted: %s", fault.ShellWords("rm", s.file))
-	}
-	return records, nil
-}
-
-func (s *Store) write(records []Record) error {
-	data, err := format(records)
-	if err != nil {
-		return err
-	}
-	// An existing file keeps its permissions, and nobody else may add trust.
-	if info, err := os.Stat(s.file); err == nil && info.Mode().Perm()&0o077 != 0 {
-		if err := staging.OS.Chmod(s.file, info.Mode().Perm()&0o700); err != nil {
-			return err
-		}
-	}
-	return staging.WriteFile(s.file, data, 0o600)
-}
-
-// version is the format of the file. It grows when a dsh that knows only this
-// one would lose or misread something.
-const version = 1
-
-type document struct {
-	Version  int      `json:"version"`
-	Projects []Record `json:"projects"`
-}
-
-// parse reads the file's text; the records are sorted by directory.
-func parse(data []byte) ([]Record, error) {
-	var head struct {
-		Version *int `json:"version"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, located(data, err)
-	}
-	switch {
-	case head.Version == nil:
-		return nil, errors.New(`it has no "version"`)
-	case *head.Version > version:
-		return nil, fmt.Errorf("it is written in format %d by a newer dsh, and this one reads format %d", *head.Version, version)
-	case *head.Version < version:
-		return nil, fmt.Errorf("there is no format %d", *head.Version)
-	}
-	var doc document
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, located(data, err)
-	}
-	for _, r := range doc.Projects {
-		if r.Dir == "" || r.Seal == "" {
-			return nil, errors.New(`a project lacks its "dir" or its "seal"`)
-		}
-	}
-	slices.SortFunc(doc.Projects, byDir)
-	return doc.Projects, nil
-}
-
-func format(records []Record) ([]byte, error) {
-	if records == nil {
-		records = []Record{}
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(document{version, records})
-	return b.Bytes(), err
-}
-
-// located says in which line the text is wrong, where the decoder knows it.
-func located(data []byte, err error) error {
-	var offset int64
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		offset = e.Offset
-	} else if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		offset = e.Offset
-	} else {
-		return err
-	}
-	return fmt.Errorf("line %d: %w", bytes.Count(data[:offset], []byte("\n"))+1, err)
-}
+func (s *Store) List() ([]Record, error) { return s.record.read() }
 
 func byDir(a, b Record) int { return strings.Compare(a.Dir, b.Dir) }

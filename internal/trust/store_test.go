@@ -448,22 +448,22 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		records, err := parse(text)
+		records, err := Open("").record.parse(text)
 		if err != nil {
 			if records != nil {
 				t.Errorf("records with an error: %v", records)
 			}
 			return
 		}
-		written, err := format(records)
+		written, err := Open("").record.format(records)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := parse(written)
+		again, err := Open("").record.parse(written)
 		if err != nil {
 			t.Fatalf("%v in %s", err, written)
 		}
-		rewritten, err := format(again)
+		rewritten, err := Open("").record.format(again)
 		if err != nil {
 			t.Fatal(err)
 		}

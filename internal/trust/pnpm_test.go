@@ -1,19 +1,24 @@
-package install
+package trust
 
 import (
+	"cmp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestApprovals(t *testing.T) {
-	got, err := ReadApprovals([]byte("packages:\n  - .\nallowBuilds:\n  a: true\n  '@scope/b@1.0.0': false\n  c: set this to true or false\n  d:\nonlyBuiltDependencies:\n  - e\nignoredBuiltDependencies: [f]\n"))
-	want := []Approval{
-		{Package: "a", Allowed: true}, {Package: "@scope/b@1.0.0"}, {Package: "c", Placeholder: "set this to true or false"},
-		{Package: "d", Placeholder: "no decision"}, {Package: "e", Allowed: true}, {Package: "f"},
+func TestPnpmApprovals(t *testing.T) {
+	got, err := PnpmApprovals([]byte("packages:\n  - .\nallowBuilds:\n  a: true\n  '@scope/b@1.0.0': false\n  c: set this to true or false\n  d:\nonlyBuiltDependencies:\n  - e\nignoredBuiltDependencies: [f]\n"), nil)
+	want := PnpmRules{
+		{Package: "a", Allowed: true, Line: 4}, {Package: "@scope/b@1.0.0", Line: 5}, {Package: "c", Placeholder: "set this to true or false", Line: 6},
+		{Package: "d", Placeholder: "no decision", Line: 7}, {Package: "e", Allowed: true, Line: 9, Setting: "onlyBuiltDependencies"},
+		{Package: "f", Line: 10, Setting: "ignoredBuiltDependencies"},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Approval{})); diff != "" || err != nil {
+	for i := range want {
+		want[i].File, want[i].Setting = "pnpm-workspace.yaml", cmp.Or(want[i].Setting, "allowBuilds")
+	}
+	if diff := diff.Diff(want, got, cmpopts.IgnoreUnexported(PnpmRule{})); diff != "" || err != nil {
 		t.Errorf("%s%v", diff, err)
 	}
 }
@@ -32,7 +37,7 @@ func TestWithoutPlaceholders(t *testing.T) {
 		got, err := WithoutPlaceholders([]byte(c.text))
 		if (err == nil) != (c.want != "") {
 			t.Errorf("%s: %v", name, err)
-		} else if diff := cmp.Diff(c.want, string(got)); diff != "" {
+		} else if diff := diff.Diff(c.want, string(got)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -46,7 +51,7 @@ func FuzzWithoutPlaceholders(f *testing.F) {
 		if err != nil {
 			return
 		}
-		after, err := ReadApprovals(edited)
+		after, err := PnpmApprovals(edited, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,36 @@
+//go:build !windows
+
+package build
+
+import (
+	"os/exec"
+	"syscall"
+
+	"dsh/internal/fault"
+)
+
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+var programSuffixes = []string{""}
+
+// findShell is the shell that scripts are written for.
+func findShell() (string, error) {
+	if isFile("/bin/sh") {
+		return "/bin/sh", nil
+	}
+	if path := lookPath("sh", func(string) string { return "" }); path != "" {
+		return path, nil
+	}
+	return "", fault.Errorf(fault.MissingProgram, "there is no shell sh, which scripts run in")
+}
+
+// shellCommand is the shell running a text in a session of its own: no terminal
+// is its terminal, and all of it can be ended together.
+func shellCommand(shell, text string) *exec.Cmd {
+	cmd := exec.Command(shell, "-c", text)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd
+}
+
+// killAll ends a started command and what it started.
+func killAll(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
