@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"internal/installation":              {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
 	"internal/install":                   {"internal/build", "internal/workspace", "internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/trust", "internal/install/download", "internal/install/manifest", "internal/install/registry", "internal/install/store"},
 	"internal/install/download":          {"internal/fault", "internal/staging", "internal/install/registry"},
+	"internal/install/git":               {"internal/fault", "internal/npmrange", "internal/staging"},
 	"internal/install/manifest":          {"internal/install/manifest/jsonscan"},
 	"internal/install/manifest/jsonscan": {},
 	"internal/install/registry":          {"internal/fault", "internal/npmrange", "internal/staging", "internal/install/manifest", "internal/install/manifest/jsonscan"},
@@ -67,6 +68,7 @@ var mayImport = map[string][]string{
 		"internal/profile", "internal/stack", "internal/staging", "internal/ui", "internal/check", "internal/compose",
 	},
 	"e2e/npmtest": {},
+	"e2e/gittest": {},
 	"e2e/bench":   {},
 }
 
@@ -126,7 +128,7 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 	only := map[string][]string{
 		// Composition is a function of its arguments.
 		"os":       {"!internal/compose", "!internal/launch", "!internal/npmrange"},
-		"net/http": {"internal/install/download", "internal/install/registry", "e2e/npmtest"},
+		"net/http": {"internal/install/download", "internal/install/registry", "e2e/npmtest", "e2e/gittest"},
 		// Layers, edits of them, pnpm's own files, and policies.
 		"gopkg.in/yaml.v3":                  {"internal/compose", "internal/patchedit", "internal/install", "internal/trust", "internal/workspace"},
 		"github.com/hashicorp/go-getter/v2": {"internal/install/download"},
