@@ -56,6 +56,7 @@ type Client struct {
 	slots       chan struct{} // one for each document on its way
 	seats       *seats
 	documents   flight[document, *Packument]
+	keyrings    flight[keysQuestion, *keyring]
 	cache       *cache
 	mode        CacheMode
 	// now is one time for all questions of how old a kept document is: two

@@ -44,8 +44,9 @@ const (
 
 // Flags of a document.
 const (
-	flagTimes = 1 << iota // it says when versions were published
-	flagGone              // it stands for the answer that there is none
+	flagTimes  = 1 << iota // it says when versions were published
+	flagGone               // it stands for the answer that there is none
+	flagSigned             // it has the signatures that its registry gave; older ones have none
 )
 
 // goneText is the compact form of the answer that there is no document.
@@ -69,7 +70,8 @@ const (
 	fieldSize
 	fieldScript
 	fieldName
-	fieldSHA512 // integrity, where it is one such hash: its bytes
+	fieldSHA512     // integrity, where it is one such hash: its bytes
+	fieldSignatures // see builder.signatures
 	fieldCount
 )
 
@@ -132,6 +134,7 @@ type builder struct {
 	at     int64
 	fields [fieldCount]string
 	sum    [sha512Size + 2]byte
+	signed []byte // of signatures
 
 	order   []ordered
 	present []manifest.Member
@@ -169,7 +172,7 @@ var (
 
 func newBuilder(name, registry string, src *source) *builder {
 	b := builders.Get().(*builder)
-	b.src, b.name, b.registry = src, name, registry
+	b.src, b.name, b.registry, b.flags = src, name, registry, flagSigned
 	b.tarball = registry + name + "/-/" + name[strings.LastIndexByte(name, '/')+1:] + "-"
 	return b
 }
@@ -188,7 +191,7 @@ func (b *builder) release() {
 		texts:   b.texts[:0],
 		seen:    b.seen[:256],
 		times:   b.times[:0], timeText: b.timeText[:0],
-		order: b.order[:0], present: b.present[:0],
+		order: b.order[:0], present: b.present[:0], signed: b.signed[:0],
 	}
 	builders.Put(b)
 }
@@ -450,6 +453,7 @@ func (b *builder) readDist(c *jsonscan.Scanner) {
 	for f := fieldIntegrity; f <= fieldSize; f++ {
 		b.fields[f] = ""
 	}
+	b.fields[fieldSignatures] = ""
 	if c.Peek() != '{' {
 		c.Skip()
 		return
@@ -464,6 +468,8 @@ func (b *builder) readDist(c *jsonscan.Scanner) {
 			b.fields[fieldShasum] = c.Raw()
 		case "unpackedSize":
 			b.fields[fieldSize] = c.Raw()
+		case "signatures":
+			b.fields[fieldSignatures] = c.Raw()
 		default:
 			c.Skip()
 		}
@@ -495,6 +501,9 @@ func (b *builder) keepVersion() error {
 	if b.usualTarball(f[fieldTarball]) {
 		f[fieldTarball] = ""
 	}
+	if f[fieldSignatures] != "" {
+		f[fieldSignatures] = b.signatures(f[fieldSignatures])
+	}
 	f[manifest.Scripts], f[fieldScript], f[manifest.Version], f[fieldName] = "", "", "", ""
 
 	b.present = b.present[:0]
@@ -508,7 +517,7 @@ func (b *builder) keepVersion() error {
 	n := 0
 	for _, field := range b.present {
 		var at uint32
-		if field == fieldIntegrity || field == fieldShasum || field == fieldTarball || field == fieldSHA512 {
+		if field == fieldIntegrity || field == fieldShasum || field == fieldTarball || field == fieldSHA512 || field == fieldSignatures {
 			at = b.text(f[field])
 		} else {
 			at = b.intern(f[field])
@@ -576,6 +585,51 @@ func sha512Of(raw string, buf *[sha512Size + 2]byte) (string, bool) {
 		return "", false
 	}
 	return unsafe.String(&buf[0], n), true
+}
+
+// maxSignatures is how many signatures of a version are kept. There is one, or
+// two while a registry changes its key.
+const maxSignatures = 8
+
+// signatures is the compact form of dist.signatures, which holds until the next
+// call: of each, 4 bytes for the place of its key's name, one for its length, and
+// its bytes. One that is not as it should be has no bytes, and is wrong.
+func (b *builder) signatures(raw string) string {
+	c := jsonscan.New(raw)
+	if c.Peek() != '[' {
+		return ""
+	}
+	b.signed = b.signed[:0]
+	n := 0
+	for more := c.Enter('[', ']'); more && n < maxSignatures; more = c.Next(']') {
+		if c.Peek() != '{' {
+			c.Skip()
+			continue
+		}
+		key, value := "", ""
+		for more := c.Enter('{', '}'); more; more = c.Next('}') {
+			switch c.PlainKey() {
+			case "keyid":
+				key = c.Text()
+			case "sig":
+				value = c.Text()
+			default:
+				c.Skip()
+			}
+		}
+		b.signed = binary.LittleEndian.AppendUint32(b.signed, b.intern(key))
+		at := len(b.signed)
+		b.signed = append(b.signed, 0)
+		if len(value) <= base64.StdEncoding.EncodedLen(maxSignature) {
+			decoded, err := base64.StdEncoding.AppendDecode(b.signed, unsafe.Slice(unsafe.StringData(value), len(value)))
+			if size := len(decoded) - at - 1; err == nil && size <= maxSignature {
+				b.signed = decoded
+				b.signed[at] = byte(size)
+			}
+		}
+		n++
+	}
+	return unsafe.String(unsafe.SliceData(b.signed), len(b.signed))
 }
 
 // usualTarball reports whether an address, in JSON, is the one by custom.

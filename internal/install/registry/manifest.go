@@ -23,6 +23,9 @@ type Dist struct {
 	Tarball   string // address to fetch
 	Integrity string // hashes in the form of Subresource Integrity, or ""
 	Shasum    string // SHA-1 in hexadecimal where there is no other, or ""
+
+	Signatures []Signature // of the registry, over name, version and Integrity
+	signed     bool        // Signatures is all there are; else nobody looked
 }
 
 // sound reports whether the archive can be fetched and checked by what the

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unique"
 
 	"dsh/internal/install/manifest"
 	"dsh/internal/install/manifest/jsonscan"
@@ -256,6 +257,8 @@ func (p *Packument) read(r *record) (*Manifest, error) {
 	if sum := own[fieldSHA512-fieldDeprecated]; sum != "" {
 		m.Dist.Integrity = "sha512-" + base64.StdEncoding.EncodeToString([]byte(sum))
 	}
+	m.Dist.signed = p.flags&flagSigned != 0
+	m.Dist.Signatures = p.signatures(own[fieldSignatures-fieldDeprecated])
 	m.Dist.Tarball = tarballAddress(p.Registry, p.Name, m.Version, m.Dist.Tarball)
 	if size, err := strconv.ParseInt(own[fieldSize-fieldDeprecated], 10, 64); err == nil && size > 0 {
 		m.UnpackedSize = size
@@ -270,6 +273,20 @@ func (p *Packument) read(r *record) (*Manifest, error) {
 		}
 	}
 	return m, err
+}
+
+// signatures reads the compact form of a version's signatures.
+func (p *Packument) signatures(text string) (list []Signature) {
+	for len(text) >= 5 {
+		key, size := p.text(number(text, 0)), int(text[4])
+		if text = text[5:]; size > len(text) {
+			break
+		}
+		// All versions have one of few keys.
+		list = append(list, Signature{Key: unique.Make(key).Value(), Value: text[:size]})
+		text = text[size:]
+	}
+	return list
 }
 
 // copyTexts moves texts to memory of their own, which they share.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"dsh/internal/install/manifest"
 )
@@ -36,14 +37,14 @@ func TestManifest(t *testing.T) {
 			Bin:          map[string]string{"n": "cli.js"},
 		},
 		Deprecated:   `use "z"`,
-		Dist:         Dist{Tarball: "https://r.example/@s/n/-/n-1.0.0.tgz", Integrity: "sha512-x"},
+		Dist:         Dist{Tarball: "https://r.example/@s/n/-/n-1.0.0.tgz", Integrity: "sha512-x", Signatures: []Signature{{}}},
 		UnpackedSize: 12,
 	}
 	got, err := one("@s/n", "1.0.0", "https://r.example/", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Dist{})); diff != "" {
 		t.Errorf("manifest (-want +got):\n%s", diff)
 	}
 }
@@ -186,7 +187,9 @@ func large(versions int) string {
 			fmt.Fprintf(&b, `"@types/dependency-%d":"^%d.0.0",`, j, j)
 		}
 		b.WriteString(`"x":"1"},"engines":{"node":">=14.17"},"dist":{"tarball":"https://registry.npmjs.org/big/-/big-1.0.0.tgz",` +
-			`"integrity":"sha512-W/88ZwWzqJqUuZNVQxGyPVXQ6bYkM5Bqv2TNUe0Lb7EOCzqUVbLEGaXaMWBAmmCD6fwTqmhg6bCAXU0bDDQoBg=="},` +
+			`"integrity":"sha512-W/88ZwWzqJqUuZNVQxGyPVXQ6bYkM5Bqv2TNUe0Lb7EOCzqUVbLEGaXaMWBAmmCD6fwTqmhg6bCAXU0bDDQoBg==",` +
+			`"signatures":[{"keyid":"SHA256:jl3bwswu80PjjokCgh0o2w5c2U4LhQAE57gj9cz1kzA",` +
+			`"sig":"MEUCIFTyWTKmXcuk/1ptIabm5tsdY+CAV8TU1ibmbFLrNYEAAiEAiXSwoOIChyNmLZVVbjFTeYIJFMPxsHDgXwOjKXrkDB4="}]},` +
 			`"maintainers":[{"name":"somebody","email":"somebody@example.com"}],"_npmOperationalInternal":{"host":"s3://npm"}}`)
 	}
 	b.WriteString(`}}`)
