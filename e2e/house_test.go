@@ -315,10 +315,14 @@ func TestDirectDependencies(t *testing.T) {
 		}
 	}
 	want := []string{
+		"cloud.google.com/go/storage",              // the build with the tag cloud: why it refuses
 		"github.com/Masterminds/semver/v3",         // versions: parsing and order
 		"github.com/gofrs/flock",                   // locks of profiles
 		"github.com/google/go-cmp",                 // tests
+		"github.com/hashicorp/go-getter/gcs/v2",    // the same: its storage
+		"github.com/hashicorp/go-getter/s3/v2",     // the same: storage that speaks S3
 		"github.com/hashicorp/go-getter/v2",        // archives by address
+		"github.com/johannesboyne/gofakes3",        // tests of the build with the tag cloud
 		"github.com/klauspost/compress",            // gzip
 		"github.com/rogpeppe/go-internal",          // tests: scripts
 		"github.com/santhosh-tekuri/jsonschema/v6", // tests: row config against its schemas
