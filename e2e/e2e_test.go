@@ -101,6 +101,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("HOST", strings.TrimPrefix(server.URL(), "http://"))
 	env.Setenv("npm_config_registry", server.URL())
 	env.Setenv("npm_config_fetch_retries", "0")
+	env.Setenv("DSH_OSV_URL", server.URL()+"/osv")
 	return nil
 }
 

@@ -53,8 +53,9 @@ var mayImport = map[string][]string{
 	"internal/install/store":             {"internal/fault", "internal/staging", "internal/install/manifest", "internal/install/store/inflate"},
 	"internal/install/store/inflate":     {},
 	"internal/stack":                     {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile", "internal/trust"},
+	"internal/advisory":                  {"internal/fault", "internal/npmrange", "internal/staging"},
 	"internal/action": {
-		"bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
+		"internal/advisory", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
 		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
 	},
@@ -64,7 +65,7 @@ var mayImport = map[string][]string{
 	"profiles":              {},
 	"bundles":               {},
 	"cmd/dsh": {
-		"internal/action", "internal/boot", "internal/fault", "internal/install", "internal/launch",
+		"internal/action", "internal/advisory", "internal/boot", "internal/fault", "internal/install", "internal/launch",
 		"internal/profile", "internal/stack", "internal/staging", "internal/ui", "internal/check", "internal/compose",
 	},
 	"e2e/npmtest": {},

@@ -159,6 +159,11 @@ func TestReferenceDocuments(t *testing.T) {
 	}
 	page := shapes{t: t, names: definitions(names), seen: map[string]bool{}}
 	documented := definitions(commands)
+	registry, err := npmtest.New(filepath.Join(sourceDir(), "testdata", "registry"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer registry.Close()
 	run := map[string][][]string{
 		"config explain":             {{"config", "explain"}},
 		"config explain ROW.KEY":     {{"config", "explain", "web"}, {"config", "explain", "web.hst"}, {"config", "explain", "box"}, {"config", "explain", "late"}, {"config", "explain", "expressions"}},
@@ -205,6 +210,7 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin dedupe":              {{"plugin", "--profile", "doubles", "add", "@acme/wants-left-1", "@acme/takes-left@1.0.0"}, {"plugin", "--profile", "doubles", "dedupe"}},
 		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}},
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}},
+		"plugin audit":               {{"plugin", "--profile", "made", "audit", "--save"}, {"plugin", "--profile", "made", "audit", "--offline"}, {"plugin", "--profile", "made", "audit", "--registry", registry.URL() + "/nowhere"}},
 		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}},
 		"plugin list":                {{"plugin", "--profile", "made", "list"}},
 		"plugin list --tree":         {{"plugin", "--profile", "made", "list", "--tree"}},
@@ -218,11 +224,6 @@ func TestReferenceDocuments(t *testing.T) {
 		t.Fatalf("this test and the page know other commands (-test +page)\n%s", diff)
 	}
 	dir := documentsHome(t)
-	registry, err := npmtest.New(filepath.Join(sourceDir(), "testdata", "registry"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer registry.Close()
 	for _, name := range order(commands) {
 		for _, args := range run[name] {
 			page.where = strings.Join(args, " ")
@@ -374,7 +375,7 @@ func resultOf(t *testing.T, dir, registry string, args []string) any {
 	cmd := exec.Command(program, append([]string{"--json"}, args...)...)
 	cmd.Dir = filepath.Join(dir, "project")
 	user := filepath.Join(dir, "user")
-	cmd.Env = append(os.Environ(), "HOME="+user, "USERPROFILE="+user, "DSH_HOME=", "DSH_PROFILE=x", "DSH_INSTALLATION=", "npm_config_registry="+registry)
+	cmd.Env = append(os.Environ(), "HOME="+user, "USERPROFILE="+user, "DSH_HOME=", "DSH_PROFILE=x", "DSH_INSTALLATION=", "npm_config_registry="+registry, "DSH_OSV_URL="+registry+"/osv")
 	out, err := cmd.Output()
 	if _, failed := err.(*exec.ExitError); err != nil && !failed {
 		t.Fatal(err)

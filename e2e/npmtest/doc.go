@@ -35,6 +35,9 @@
 //	/NAME/-/BASE-VERSION.tgz       a tarball
 //	/-/package/NAME/dist-tags      the dist-tags
 //	/-/ping                        an empty object
+//	/-/npm/v1/security/advisories/bulk  (POST) what the file advisories/bulk.json has of the packages in the question, of any version
+//	/osv/v1/querybatch             (POST) the ids of the OSV documents advisories/osv/ID.json about each package, of any version, one a page
+//	/osv/v1/vulns/ID               such a document
 //	/files/ARCHIVE.tgz             the tarball of ARCHIVE.txtar in the directory or in its folder files, whose packages no document mentions
 //	/redirect/PATH                 a redirect to /PATH
 //

@@ -146,6 +146,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	content, token := s.content, s.token
 	s.mu.Unlock()
+	if r.Method == http.MethodPost && authorized(w, r, token) && s.serveAdvisories(w, r) {
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
@@ -154,6 +157,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := strings.TrimPrefix(r.URL.Path, "/")
+	if id, ok := strings.CutPrefix(p, "osv/v1/vulns/"); ok {
+		s.serveVulnerability(w, r, id)
+		return
+	}
 	if p == "-/ping" {
 		s.writeJSON(w, r, "application/json", map[string]any{})
 		return

@@ -69,6 +69,9 @@ type Job struct {
 	// CheckLayer says what is wrong with the layer that the package in dir
 	// declares, before it becomes a layer of the profile.
 	CheckLayer func(name, dir string) error
+	// Admit refuses packages of registries that are new to node_modules, before any
+	// of them is laid out; nil admits all.
+	Admit func([]Newcomer) error
 	// Check holds all content against its hashes, in node_modules and in the
 	// store, and makes anew what is damaged.
 	Check bool
@@ -530,7 +533,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if c.frozen && !bytes.Equal(lockText, j.lockText) {
 		return nil, j.notFrozen()
 	}
-	if err := res.checkPlatform(); err != nil {
+	if err := errors.Join(res.checkPlatform(), j.admit(lock)); err != nil {
 		return nil, err
 	}
 	if j.DryRun {

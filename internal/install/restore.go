@@ -45,7 +45,7 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 		lock = res.lock
 		warnings = find.deprecations(lock)
 	}
-	if err := lock.checkPlatform(ThisPlatform()); err != nil {
+	if err := errors.Join(lock.checkPlatform(ThisPlatform()), j.admit(lock)); err != nil {
 		return nil, err
 	}
 	result, err := j.layOut(ctx, find, lock, lock.Bytes())

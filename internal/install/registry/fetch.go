@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,7 @@ type exchange struct {
 	doing   string // for messages: what for
 	address string
 	header  http.Header
+	body    []byte // nil asks by the address alone
 }
 
 func (x exchange) host() string {
@@ -107,7 +109,11 @@ var (
 // open asks once. The answer's status is 200, or 206 where a range was asked,
 // or 304 where it was asked whether something still holds.
 func (c *Client) open(ctx context.Context, x exchange) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, x.address, nil)
+	method, body := http.MethodGet, io.Reader(nil)
+	if x.body != nil {
+		method, body = http.MethodPost, bytes.NewReader(x.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, x.address, body)
 	if err != nil {
 		return nil, &NetworkError{Doing: x.doing, Host: x.host(), Cause: "the address cannot be used"}
 	}

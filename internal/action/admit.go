@@ -1,0 +1,81 @@
+package action
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"dsh/internal/advisory"
+	"dsh/internal/fault"
+	"dsh/internal/install"
+	"dsh/internal/install/registry"
+)
+
+// MaliciousError refuses packages that are made to do harm. Nothing was changed.
+type MaliciousError struct {
+	Packages []MaliciousPackage
+	File     string // the advisories that say so
+}
+
+// MaliciousPackage is one of them.
+type MaliciousPackage struct {
+	Name, Version string
+	ID            string // of the advisory
+	Summary       string
+	Chain         string // from the profile to it
+}
+
+func (e *MaliciousError) Error() string {
+	var b strings.Builder
+	b.WriteString("malicious packages are not installed")
+	for _, p := range e.Packages {
+		fmt.Fprintf(&b, "\n\t%s@%s: %s", p.Name, p.Version, p.ID)
+		if p.Summary != "" {
+			fmt.Fprintf(&b, " (%s)", p.Summary)
+		}
+		fmt.Fprintf(&b, "\n\tasked for by: %s", p.Chain)
+	}
+	return b.String()
+}
+
+// Class is Policy.
+func (e *MaliciousError) Class() fault.Class { return fault.Policy }
+
+// Hint says where that is known from.
+func (e *MaliciousError) Hint() string {
+	return "what is known of malicious packages is kept in " + e.File + "; dsh plugin audit --save brings it up to date"
+}
+
+// admit refuses packages that the advisories which are kept call malicious. Other
+// advisories are for audit. Where none are kept, this costs one look for the file.
+func (env Env) admit(client *registry.Client, list []install.Newcomer) (err error) {
+	path := env.advisoriesPath()
+	kept, err := advisory.OpenKept(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	refused := &MaliciousError{File: path}
+	for _, n := range list {
+		if !isKnown(client, n.Name) {
+			continue
+		}
+		found, err := kept.Find(n.Name)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if one := &found[i]; one.Malicious() && one.Affects(n.Version) {
+				refused.Packages = append(refused.Packages, MaliciousPackage{n.Name, n.Version, one.ID, one.Summary, n.Chain()})
+			}
+		}
+	}
+	if len(refused.Packages) > 0 {
+		return refused
+	}
+	return nil
+}
