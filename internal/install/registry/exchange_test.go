@@ -43,7 +43,7 @@ func TestExchange(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http:")
 	config, err := LoadConfig(func(string) ([]byte, error) {
-		return []byte(host + "/:_authToken=SESAME\nfetch-retries=2\nfetch-retry-mintimeout=1\nfetch-retry-maxtimeout=2\n"), nil
+		return []byte("registry=" + server.URL + "\n" + host + "/:_authToken=SESAME\nfetch-retries=2\nfetch-retry-mintimeout=1\nfetch-retry-maxtimeout=2\n"), nil
 	}, func(string) string { return "" }, "npmrc")
 	if err != nil {
 		t.Fatal(err)
