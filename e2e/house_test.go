@@ -50,7 +50,8 @@ var mayImport = map[string][]string{
 	"internal/install/manifest":          {"internal/install/manifest/jsonscan"},
 	"internal/install/manifest/jsonscan": {},
 	"internal/install/registry":          {"internal/fault", "internal/npmrange", "internal/staging", "internal/install/manifest", "internal/install/manifest/jsonscan"},
-	"internal/install/store":             {"internal/fault", "internal/staging", "internal/install/manifest", "internal/install/store/inflate"},
+	"internal/install/store":             {"internal/fault", "internal/staging", "internal/install/manifest", "internal/install/store/inflate", "internal/install/unpack"},
+	"internal/install/unpack":            {"internal/fault", "internal/portable"},
 	"internal/install/store/inflate":     {},
 	"internal/stack":                     {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile", "internal/trust"},
 	"internal/advisory":                  {"internal/fault", "internal/npmrange", "internal/staging"},
@@ -329,6 +330,7 @@ func TestDirectDependencies(t *testing.T) {
 		"github.com/santhosh-tekuri/jsonschema/v6", // tests: row config against its schemas
 		"github.com/tailscale/hujson",              // edits of package.json
 		"github.com/tdewolff/parse/v2",             // expressions of layers
+		"github.com/ulikunitz/xz",                  // LZMA2 of archives
 		"github.com/urfave/cli/v2",                 // commands
 		"golang.org/x/sync",                        // errgroup
 		"golang.org/x/sys",                         // renames and locks that package os lacks

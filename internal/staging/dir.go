@@ -75,6 +75,16 @@ func (d *Dir) Chmod(rel string, perm fs.FileMode) error {
 	return os.Chmod(d.below(rel), perm)
 }
 
+// Symlink makes a symbolic link with a slash-separated target, which is not looked
+// at. It is errors.ErrUnsupported where the system does not let this user make
+// one.
+func (d *Dir) Symlink(target, rel string) error {
+	if err := d.symlink(target, rel); err != nil {
+		return &os.LinkError{Op: "symlink", Old: target, New: d.below(rel), Err: err}
+	}
+	return nil
+}
+
 // CopyTo makes a copy of a file in another directory. perm, before the umask,
 // is for the copy.
 func (d *Dir) CopyTo(rel string, dst *Dir, dstRel string, perm fs.FileMode) error {

@@ -78,6 +78,10 @@ func (d *Dir) link(rel string, dst *Dir, dstRel string) error {
 	return unix.Linkat(d.handle.fd, rel, dst.handle.fd, dstRel, 0)
 }
 
+func (d *Dir) symlink(target, rel string) error {
+	return unix.Symlinkat(target, d.handle.fd, rel)
+}
+
 // again calls f until no signal interrupts it.
 func again(f func() (int, error)) (int, error) {
 	for {

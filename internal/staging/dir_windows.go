@@ -50,6 +50,14 @@ func (d *Dir) link(rel string, dst *Dir, dstRel string) error {
 	return os.Link(d.below(rel), dst.below(dstRel))
 }
 
+func (d *Dir) symlink(target, rel string) error {
+	err := os.Symlink(filepath.FromSlash(target), d.below(rel))
+	if errors.Is(err, windows.ERROR_PRIVILEGE_NOT_HELD) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
 // shareBlocks is not offered here.
 var shareBlocks = func(out, in *os.File) error { return errors.ErrUnsupported }
 

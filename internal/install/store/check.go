@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -34,11 +35,39 @@ func (e *DamagedError) Class() fault.Class { return fault.Environment }
 // with. Profiles hold hard links to these files, so that an edit in a profile,
 // which read-only permissions do not stop root from, damages the entry for all.
 func (e Entry) check(f File) error {
+	if f.Link != "" {
+		return e.checkLink(f.Path, f.Link)
+	}
 	_, ok, err := look(e.path(f.Path), f)
 	if err == nil && !ok {
 		err = &DamagedError{e.Integrity, f.Path}
 	}
 	return err
+}
+
+// checkLink is a [*DamagedError] where a link is not there, or leads elsewhere.
+func (e Entry) checkLink(name, target string) error {
+	ok, err := leads(e.path(name), target)
+	if err == nil && !ok {
+		err = &DamagedError{e.Integrity, name}
+	}
+	return err
+}
+
+// leads reports whether a link is there and leads where it should. Where links
+// cannot be made, what stands for it passes.
+func leads(path, target string) (bool, error) {
+	got, err := os.Readlink(path)
+	switch {
+	case err == nil:
+		return filepath.ToSlash(got) == target, nil
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		return false, nil
+	}
+	if _, err := os.Lstat(path); err != nil {
+		return false, err
+	}
+	return runtime.GOOS == "windows", nil
 }
 
 // look reports whether a file is there in the size that it should have.
@@ -84,6 +113,10 @@ func (e Entry) look(latest time.Time) error {
 	if e.dir == "" {
 		return errNoEntry
 	}
+	err := e.list.eachLink(e.checkLink)
+	if err != nil {
+		return err
+	}
 	return e.list.each(func(_ int, name string, size int64, _ bool) error {
 		info, ok, err := look(e.path(name), File{Size: size})
 		if err == nil && (!ok || !latest.IsZero() && info.ModTime().After(latest)) {
@@ -123,6 +156,9 @@ func (e Entry) Check() error {
 	for _, f := range e.Files() {
 		if err := e.check(f); err != nil {
 			return err
+		}
+		if f.Link != "" {
+			continue
 		}
 		switch same, err := f.holds(e.path(f.Path)); {
 		case err != nil:
@@ -200,6 +236,9 @@ func (e Entry) Stands(dir string, checked bool) (bool, error) {
 
 func (e Entry) stands(dir string, f File, checked bool) (bool, error) {
 	path := filepath.Join(dir, filepath.FromSlash(f.Path))
+	if f.Link != "" {
+		return leads(path, f.Link)
+	}
 	info, ok, err := look(path, f)
 	if err != nil || !ok {
 		return false, err

@@ -2,20 +2,16 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/sha512"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/unpack"
 	"dsh/internal/staging"
 )
 
@@ -35,46 +31,116 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 		return Entry{}, fault.Errorf(fault.Policy, "%s contains the package store %s, so it cannot be copied into it", dir, s.dir)
 	}
 	return s.build(func(dst *staging.Dir) (Integrity, listing, error) {
-		src, err := os.OpenRoot(dir)
+		w := newWriter(dst, unpack.Options{Limits: s.Limits})
+		w.tree = sha512.New()
+		err := eachIn(ctx, dir, func(name string) bool {
+			return name == ".git" || name == "node_modules" || name == ".DS_Store"
+		}, w.add)
 		if err != nil {
 			return Integrity{}, listing{}, err
 		}
-		defer src.Close()
-		c := folderCopy{src: src, dst: dst, sum: sha512.New(), left: maxUnpacked}
-		err = fs.WalkDir(src.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-			if err = errors.Join(err, ctx.Err()); err != nil || name == "." {
-				return err
-			}
-			if base := d.Name(); base == ".git" || base == "node_modules" || base == ".DS_Store" {
-				if d.IsDir() {
-					return fs.SkipDir
-				}
-				return nil
-			}
-			switch {
-			case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }):
-				return &UnsafeEntryError{name, "has a character in its name that other systems cannot hold"}
-			case d.IsDir():
-				if err := c.names.count(name); err != nil {
-					return err
-				}
-				return dst.Mkdir(name)
-			case d.Type()&fs.ModeSymlink != 0:
-				return &UnsafeEntryError{name, "is a symbolic link; a copied package folder holds files only"}
-			case !d.Type().IsRegular():
-				return &UnsafeEntryError{name, "is neither a file nor a directory"}
-			}
-			if err := c.names.count(name); err != nil {
-				return err
-			}
-			return c.file(name)
-		})
-		if err == nil {
-			err = markPrograms(src.ReadFile, dst, c.files)
-		}
-		sort.Slice(c.files, func(i, j int) bool { return c.files[i].Path < c.files[j].Path })
-		return Integrity{[sha512.Size]byte(c.sum.Sum(nil))}, newListing(c.files), err
+		list, err := w.finish()
+		return w.treeSum(), list, err
 	})
+}
+
+// AddBuilt stores a folder under an id that is not its hash: the result of
+// building the package that the id stands for. Everything in it is taken. A link
+// that leads to another one leads to the end of the chain then; one that leads
+// nowhere, or outside of the folder, is left out, as programs that build native
+// code make such for themselves.
+func (s *Store) AddBuilt(ctx context.Context, id Integrity, dir string, limits unpack.Limits) (Entry, error) {
+	if id.IsZero() {
+		return Entry{}, errNoEntry
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Entry{}, err
+	}
+	return s.build(func(dst *staging.Dir) (Integrity, listing, error) {
+		w := newWriter(dst, unpack.Options{Limits: limits, Links: true})
+		err := eachIn(ctx, real, func(string) bool { return false }, func(m unpack.Member, content io.Reader) error {
+			if m.Type == unpack.Link {
+				var leads bool
+				if m.Link, leads = flat(real, m.Name); !leads {
+					return nil
+				}
+			}
+			return w.add(m, content)
+		})
+		if err != nil {
+			return Integrity{}, listing{}, err
+		}
+		list, err := w.finish()
+		return id, list, err
+	})
+}
+
+// flat is where a link in a folder leads in the end, relative to the directory
+// that it is in. It reports false where that is nowhere, outside, or around it.
+func flat(dir, name string) (target string, ok bool) {
+	at := filepath.Join(dir, filepath.FromSlash(name))
+	end, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return "", false
+	}
+	inside, err := filepath.Rel(dir, end)
+	if err != nil || inside == "." || !filepath.IsLocal(inside) || strings.HasPrefix(at, end+string(filepath.Separator)) {
+		return "", false
+	}
+	target, err = filepath.Rel(filepath.Dir(at), end)
+	return filepath.ToSlash(target), err == nil
+}
+
+// eachIn calls add with all that is in a folder, but for what leaveOut says by
+// its name.
+func eachIn(ctx context.Context, dir string, leaveOut func(base string) bool, add func(unpack.Member, io.Reader) error) error {
+	src, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	return fs.WalkDir(src.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil || name == "." {
+			return err
+		}
+		if leaveOut(d.Name()) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		m := unpack.Member{Name: name}
+		switch {
+		case d.IsDir():
+			m.Type = unpack.Dir
+		case d.Type()&fs.ModeSymlink != 0:
+			m.Type = unpack.Link
+			if m.Link, err = src.Readlink(filepath.FromSlash(name)); err != nil {
+				return err
+			}
+			m.Link = filepath.ToSlash(m.Link)
+		case !d.Type().IsRegular():
+			m.Type = unpack.Other
+		default:
+			return addFile(src, m, add)
+		}
+		return add(m, nil)
+	})
+}
+
+func addFile(src *os.Root, m unpack.Member, add func(unpack.Member, io.Reader) error) error {
+	in, err := src.Open(filepath.FromSlash(m.Name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	m.Executable, m.Size = info.Mode()&0o111 != 0, info.Size()
+	return add(m, in)
 }
 
 // isInside reports whether the store is, or would be made, in the directory or
@@ -111,54 +177,4 @@ func (s *Store) isInside(dir string) (bool, error) {
 		}
 		at = up
 	}
-}
-
-// folderCopy is the copying of one folder.
-type folderCopy struct {
-	src   *os.Root
-	dst   *staging.Dir
-	sum   hash.Hash
-	left  int64 // bytes that may still be copied
-	files []File
-	names rules
-}
-
-func (c *folderCopy) file(name string) error {
-	in, err := c.src.Open(name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	// What is too large by its size is not even begun; what is read is bounded
-	// again, because files grow.
-	if info.Size() > c.left {
-		return errTooLarge("folder")
-	}
-	executable := info.Mode()&0o111 != 0
-	out, err := c.dst.Create(name, fileMode(executable))
-	if err != nil {
-		return err
-	}
-	content, short := sha512.New(), sha256.New()
-	size, err := io.Copy(io.MultiWriter(out, content, short), &limitReader{r: in, left: c.left, what: "folder"})
-	if err = errors.Join(err, out.Close()); err != nil {
-		return fmt.Errorf("copy %s: %w", name, err)
-	}
-	c.left -= size
-	// Lengths go before what they measure, so that no two trees hash alike.
-	head := binary.BigEndian.AppendUint64(nil, uint64(len(name)))
-	head = append(head, name...)
-	if executable {
-		head = append(head, 1)
-	} else {
-		head = append(head, 0)
-	}
-	c.sum.Write(head)
-	c.sum.Write(content.Sum(nil))
-	c.files = append(c.files, File{Path: name, Size: size, Executable: executable, Hash: Hash(short.Sum(nil))})
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/unpack"
 )
 
 func TestProgramsOfAFolder(t *testing.T) {
@@ -120,7 +121,7 @@ func TestHugeFolder(t *testing.T) {
 		}
 		size := int64(1)
 		if name == "b" {
-			size = maxUnpacked
+			size = unpack.Default.Unpacked
 		}
 		if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
 			t.Fatal(err)
@@ -128,7 +129,7 @@ func TestHugeFolder(t *testing.T) {
 	}
 	s := Open(filepath.Join(t.TempDir(), "store"))
 	_, err := s.AddFolder(context.Background(), dir)
-	if fault.ClassOf(err) != fault.Policy || !strings.Contains(err.Error(), "folder is larger") {
+	if fault.ClassOf(err) != fault.Policy || !strings.Contains(err.Error(), "unpacks to more than 512 MiB") {
 		t.Errorf("got %v", err)
 	}
 	nothingLeft(t, s)

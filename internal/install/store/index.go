@@ -18,12 +18,13 @@ type Hash [sha256.Size]byte
 // index is the listing of an entry's files with their hashes, and the boot of
 // the machine in which it was written. On disk it is
 //
-//	dsh-index 3 <boot, or ->
+//	dsh-index 4 <boot, or ->
 //	<listing> <hashes> <hash of all before>
 //
 // with nothing between. The last hash tells an index that a power loss has cut
 // from one that is whole. Paths hold no control characters; unpacking and
-// copying refuse them. Earlier versions wrote texts:
+// copying refuse them. In dsh-index 3 the listing has no links and no traits.
+// Earlier versions wrote texts:
 //
 //	dsh-index 2 <boot, or ->
 //	<x or -> <size> <hash> <path>
@@ -40,7 +41,8 @@ type index struct {
 const maxSize = 1<<62 - 1
 
 const (
-	indexHeader     = "dsh-index 3 "
+	indexHeader     = "dsh-index 4 "
+	thirdHeader     = "dsh-index 3 "
 	secondHeader    = "dsh-index 2 "
 	secondIndexEnd  = "end "
 	firstIndexStart = "dsh-index 1\n"
@@ -48,7 +50,7 @@ const (
 
 func (x index) format() []byte {
 	l := x.files
-	out := make([]byte, 0, 128+len(l.dirs)+len(l.names)+len(l.meta)+len(l.hashes)+sha256.Size)
+	out := make([]byte, 0, 128+len(l.dirs)+len(l.names)+len(l.meta)+len(l.links)+len(l.hashes)+sha256.Size)
 	out = append(out, indexHeader...)
 	out = append(out, bootName(x.boot)...)
 	out = append(out, '\n')
@@ -67,7 +69,8 @@ func bootName(boot string) string {
 }
 
 func parseIndex(data []byte) (index, error) {
-	if !bytes.HasPrefix(data, []byte(indexHeader)) {
+	third := bytes.HasPrefix(data, []byte(thirdHeader)) // of the same length
+	if !third && !bytes.HasPrefix(data, []byte(indexHeader)) {
 		return parseOldIndex(string(data))
 	}
 	body := len(data) - sha256.Size
@@ -78,7 +81,7 @@ func parseIndex(data []byte) (index, error) {
 	if !ok {
 		return index{}, errListing
 	}
-	l, hashes, err := cutListing(rest)
+	l, hashes, err := cutListing(rest, third)
 	if err != nil {
 		return index{}, err
 	}
@@ -127,7 +130,7 @@ func parseOldIndex(text string) (index, error) {
 		files = append(files, f)
 		body = rest
 	}
-	x.files = newListing(files)
+	x.files = newListing(files, 0)
 	return x, nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 var (
 	someFiles = []File{file("a", "a", false), file("bin/x y.js", "#!", true), file("leer", "", false)}
-	someIndex = index{boot: "aboot", files: newListing(someFiles)}
+	someIndex = index{boot: "aboot", files: newListing(someFiles, 0)}
 	inside    = cmp.AllowUnexported(index{}, listing{})
 )
 
@@ -32,11 +32,11 @@ func oldIndex(boot string, files []File) string {
 func TestIndexRoundTrip(t *testing.T) {
 	for boot, want := range map[string]string{"": "", "6d1f": "6d1f", "two words": "", "two\nlines": ""} {
 		for _, files := range [][]File{{}, someFiles} {
-			got, err := parseIndex(index{boot, newListing(files)}.format())
+			got, err := parseIndex(index{boot, newListing(files, 0)}.format())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(index{want, newListing(files)}, got, inside); diff != "" {
+			if diff := cmp.Diff(index{want, newListing(files, 0)}, got, inside); diff != "" {
 				t.Errorf("boot %q (-want +got):\n%s", boot, diff)
 			}
 			listed, err := got.files.files()
@@ -66,9 +66,9 @@ func TestCutIndex(t *testing.T) {
 
 func TestOldIndex(t *testing.T) {
 	for text, want := range map[string]index{
-		"dsh-index 1\n- 1 a b\nx 12 bin/x.js\n": {files: newListing([]File{{Path: "a b", Size: 1}, {Path: "bin/x.js", Size: 12, Executable: true}})},
-		oldIndex("-", someFiles):                {files: newListing(someFiles)},
-		oldIndex("some", nil):                   {boot: "some", files: newListing(nil)},
+		"dsh-index 1\n- 1 a b\nx 12 bin/x.js\n": {files: newListing([]File{{Path: "a b", Size: 1}, {Path: "bin/x.js", Size: 12, Executable: true}}, 0)},
+		oldIndex("-", someFiles):                {files: newListing(someFiles, 0)},
+		oldIndex("some", nil):                   {boot: "some", files: newListing(nil, 0)},
 	} {
 		got, err := parseIndex([]byte(text))
 		if err != nil {
@@ -79,7 +79,7 @@ func TestOldIndex(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "dsh-index 1", "dsh-index 3\n", "dsh-index 4 -\n", "dsh-index 1\n- 1 a\x00b\n", "dsh-index 1\n- 9223372036854775807 a\n", "dsh-index 1\n- 1 a", "dsh-index 1\n- -1 a\n", "dsh-index 1\n- 1 ../a\n",
+		"", "dsh-index 1", "dsh-index 3\n", "dsh-index 4 -\n", "dsh-index 5 -\n", "dsh-index 1\n- 1 a\x00b\n", "dsh-index 1\n- 9223372036854775807 a\n", "dsh-index 1\n- 1 a", "dsh-index 1\n- -1 a\n", "dsh-index 1\n- 1 ../a\n",
 		"dsh-index 1\n- 1 .\n", "dsh-index 1\nr 1 a\n", "dsh-index 1\n-\n", "dsh-index 1\n- 1\n", "dsh-index 1\n- x a\n",
 	} {
 		if _, err := parseIndex([]byte(text)); err == nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -16,41 +18,68 @@ type listing struct {
 	names  string // every file, sorted; a zero byte after each
 	meta   string // size<<1 | executable of every file, as varints
 	hashes string // of every file, one after the other; "" where they are not at hand
+	links  string // every symbolic link, sorted, and where it leads; a zero byte after each
+	traits traits
 }
 
-// newListing lists files that are sorted by path.
-func newListing(files []File) listing {
+// traits are what is known of a package without reading its files.
+type traits uint8
+
+const (
+	traitsKnown traits = 1 << iota // of an entry that an earlier version made they are not
+	hasScripts                     // preinstall, install, postinstall, or a binding.gyp
+	hasPrepare                     // prepare, prepublish, prepack
+)
+
+// newListing lists files and links that are sorted by path.
+func newListing(files []File, known traits) listing {
 	dirs := map[string]bool{}
+	var list []string
 	for _, f := range files {
 		for dir, _, ok := cutLast(f.Path); ok && !dirs[dir]; dir, _, ok = cutLast(dir) {
 			dirs[dir] = true
+			list = append(list, dir)
 		}
 	}
 	var b listingBuilder
-	b.begin(dirs)
+	b.begin(list)
+	var links []byte
 	for _, f := range files {
-		b.add(f.Path, f.Size, f.Executable, f.Hash)
+		if f.Link == "" {
+			b.add(f.Path, f.Size, f.Executable, f.Hash)
+			continue
+		}
+		links = append(append(links, f.Path...), 0)
+		links = append(append(links, f.Link...), 0)
 	}
-	return b.done()
+	l := b.done(known)
+	l.links = string(links)
+	return l
 }
 
 // append is the listing without its hashes as bytes.
 func (l listing) append(out []byte) []byte {
 	out = binary.AppendUvarint(out, uint64(l.count))
-	for _, part := range []string{l.dirs, l.names, l.meta} {
+	for _, part := range []string{l.dirs, l.names, l.meta, l.links} {
 		out = binary.AppendUvarint(out, uint64(len(part)))
 	}
+	out = append(out, byte(l.traits))
 	out = append(out, l.dirs...)
 	out = append(out, l.names...)
-	return append(out, l.meta...)
+	out = append(out, l.meta...)
+	return append(out, l.links...)
 }
 
 var errListing = errors.New("the listing of files is damaged")
 
 // cutListing takes a listing without hashes off the front of text. What is in it
-// is looked at when it is used.
-func cutListing(text string) (l listing, rest string, err error) {
-	var sizes [4]int
+// is looked at when it is used. Earlier ones have no links and no traits.
+func cutListing(text string, earlier bool) (l listing, rest string, err error) {
+	var numbers [5]int
+	sizes := numbers[:]
+	if earlier {
+		sizes = numbers[:4]
+	}
 	for i := range sizes {
 		n, used := uvarint(text)
 		if used <= 0 || n > uint64(len(text)) {
@@ -58,9 +87,15 @@ func cutListing(text string) (l listing, rest string, err error) {
 		}
 		sizes[i], text = int(n), text[used:]
 	}
+	if !earlier {
+		if text == "" {
+			return l, "", errListing
+		}
+		l.traits, text = traits(text[0]), text[1:]
+	}
 	l.count = sizes[0]
-	for i, part := range []*string{&l.dirs, &l.names, &l.meta} {
-		size := sizes[i+1]
+	for i, part := range []*string{&l.dirs, &l.names, &l.meta, &l.links} {
+		size := numbers[i+1]
 		if size > len(text) {
 			return l, "", errListing
 		}
@@ -114,6 +149,31 @@ func (l listing) each(f func(i int, name string, size int64, executable bool) er
 	return nil
 }
 
+// eachLink calls f with every link until that fails.
+func (l listing) eachLink(f func(name, target string) error) error {
+	for links := l.links; links != ""; {
+		name, rest, err := next(links)
+		i := strings.IndexByte(rest, 0)
+		if err != nil || i < 1 {
+			return errListing
+		}
+		if !staysInside(name, rest[:i]) {
+			return errListing
+		}
+		if err := f(name, rest[:i]); err != nil {
+			return err
+		}
+		links = rest[i+1:]
+	}
+	return nil
+}
+
+// staysInside reports whether a link leads to somewhere in the package.
+func staysInside(name, target string) bool {
+	dir, _, _ := cutLast(name)
+	return !path.IsAbs(target) && filepath.IsLocal(filepath.FromSlash(path.Join(dir, target)))
+}
+
 // eachDir calls f with every directory until that fails.
 func (l listing) eachDir(f func(dir string) error) error {
 	for dirs := l.dirs; dirs != ""; {
@@ -135,10 +195,13 @@ func (l listing) check() error {
 	if err == nil {
 		err = l.each(func(int, string, int64, bool) error { return nil })
 	}
+	if err == nil {
+		err = l.eachLink(func(string, string) error { return nil })
+	}
 	return err
 }
 
-// files are the listed files. A listing that is damaged gives an error and
+// files are the listed files and links, sorted by path. A listing that is damaged gives an error and
 // none.
 func (l listing) files() ([]File, error) {
 	if l.hashes != "" && len(l.hashes) != l.count*len(Hash{}) {
@@ -153,9 +216,17 @@ func (l listing) files() ([]File, error) {
 		files = append(files, f)
 		return nil
 	})
+	if err != nil || l.links == "" {
+		return files, err
+	}
+	err = l.eachLink(func(name, target string) error {
+		files = append(files, File{Path: name, Link: target})
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return files, nil
 }
 
@@ -176,13 +247,25 @@ func (l listing) size() (sum int64) {
 	return sum
 }
 
-// has reports whether there is a file with a name.
+// has reports whether there is a file, or a link, with a name.
 func (l listing) has(name string) bool {
 	if name == "" || strings.IndexByte(name, 0) >= 0 {
 		return false
 	}
+	_, linked := l.link(name)
 	name += "\x00"
-	return strings.HasPrefix(l.names, name) || strings.Contains(l.names, "\x00"+name)
+	return strings.HasPrefix(l.names, name) || strings.Contains(l.names, "\x00"+name) || linked
+}
+
+// link is where the link with a name leads.
+func (l listing) link(name string) (target string, ok bool) {
+	_ = l.eachLink(func(n, t string) error {
+		if n == name {
+			target, ok = t, true
+		}
+		return nil
+	})
+	return target, ok
 }
 
 // listingBuilder makes listings of files that come sorted, in memory that it
@@ -194,11 +277,8 @@ type listingBuilder struct {
 }
 
 // begin takes the directories of the listing.
-func (b *listingBuilder) begin(dirs map[string]bool) {
-	b.dirs = b.dirs[:0]
-	for dir := range dirs {
-		b.dirs = append(b.dirs, dir)
-	}
+func (b *listingBuilder) begin(dirs []string) {
+	b.dirs = append(b.dirs[:0], dirs...)
 	slices.Sort(b.dirs)
 	b.text, b.meta, b.hashes, b.count = b.text[:0], b.meta[:0], b.hashes[:0], 0
 	for _, dir := range b.dirs {
@@ -218,7 +298,10 @@ func (b *listingBuilder) add(name string, size int64, executable bool, hash Hash
 	b.count++
 }
 
-func (b *listingBuilder) done() listing {
+func (b *listingBuilder) done(known traits) listing {
 	text := string(b.text)
-	return listing{b.count, text[:b.names], text[b.names:], string(b.meta), string(b.hashes)}
+	return listing{
+		count: b.count, dirs: text[:b.names], names: text[b.names:], meta: string(b.meta), hashes: string(b.hashes),
+		traits: known,
+	}
 }

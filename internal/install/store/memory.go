@@ -17,6 +17,7 @@ import (
 
 	"dsh/internal/install/manifest"
 	"dsh/internal/install/store/inflate"
+	"dsh/internal/install/unpack"
 	"dsh/internal/staging"
 )
 
@@ -137,7 +138,7 @@ type unpacker struct {
 	inflate inflate.Decoder
 	members []member
 	files   []fileInMemory
-	rules   rules
+	rules   unpack.Rules
 	list    listingBuilder
 }
 
@@ -198,18 +199,19 @@ func (u *unpacker) free() {
 // All files are written without [os.Root]: the directory is new and nobody else
 // knows of it, there is no link in it, since only files and directories are
 // made, and the names have passed the rules.
-func (u *unpacker) unpack(ctx context.Context, archive []byte, dir *staging.Dir) (listing, error) {
+func (u *unpacker) unpack(ctx context.Context, archive []byte, limits unpack.Limits, dir *staging.Dir) (listing, error) {
 	out, ok := u.gunzip(ctx, archive)
-	if ok {
+	if ok = ok && !limits.TooDense(int64(len(out)), int64(len(archive))); ok {
 		u.members, ok = walkTar(out, u.members[:0])
 	}
 	if !ok {
-		return unpackStream(ctx, bytes.NewReader(archive), dir)
+		return unpackStream(ctx, bytes.NewReader(archive), limits, dir)
 	}
-	if err := u.plan(); err != nil {
+	known, err := u.plan(limits)
+	if err != nil {
 		return listing{}, err
 	}
-	u.list.begin(u.rules.dirs)
+	u.list.begin(u.rules.Dirs())
 	for _, made := range u.list.dirs {
 		if err := dir.Mkdir(made); err != nil {
 			return listing{}, fmt.Errorf("unpack %s: %w", made, err)
@@ -225,18 +227,18 @@ func (u *unpacker) unpack(ctx context.Context, archive []byte, dir *staging.Dir)
 		}
 		u.list.add(f.name, int64(len(f.data)), f.executable, sha256.Sum256(f.data))
 	}
-	return u.list.done(), nil
+	return u.list.done(known), nil
 }
 
 // plan applies the rules to the members and sorts the files.
-func (u *unpacker) plan() error {
-	u.rules.reset()
+func (u *unpacker) plan(limits unpack.Limits) (known traits, err error) {
+	u.rules.Reset(unpack.Options{Limits: limits, Strip: true})
 	u.files = u.files[:0]
 	var text []byte
 	for _, m := range u.members {
-		name, again, err := u.rules.admit(m)
+		name, again, err := u.rules.Admit(m.unpack())
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if name == "" {
 			continue
@@ -244,23 +246,27 @@ func (u *unpacker) plan() error {
 		if again {
 			i := slices.IndexFunc(u.files, func(f fileInMemory) bool { return f.name == name })
 			if !bytes.Equal(u.files[i].data, m.data) {
-				return errTwice(m)
+				return 0, unpack.ErrTwice(m.unpack())
 			}
 			continue
 		}
-		if name == packageFile && m.size <= manifest.MaxSize {
+		switch {
+		case name == packageFile && m.size <= manifest.MaxSize:
 			text = m.data
+		case name == bindingFile:
+			known |= hasScripts
 		}
 		u.files = append(u.files, fileInMemory{name, m.executable, m.data})
 	}
-	if programs := programsOf(text); len(programs) > 0 {
+	programs, more := read(text)
+	if len(programs) > 0 {
 		for i := range u.files {
 			f := &u.files[i]
 			f.executable = f.executable || programs[f.name]
 		}
 	}
 	slices.SortFunc(u.files, func(a, b fileInMemory) int { return strings.Compare(a.name, b.name) })
-	return nil
+	return known | more | traitsKnown, nil
 }
 
 // gunzip unpacks into the unpacker's own memory. It reports false for what is

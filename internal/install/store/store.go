@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +20,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"dsh/internal/install/unpack"
 	"dsh/internal/staging"
 )
 
@@ -32,6 +35,8 @@ import (
 // A store is closed after use, and nothing is pruned before. It is safe for
 // several goroutines, and for several processes at once.
 type Store struct {
+	Limits unpack.Limits // of what is added; set before the first use
+
 	dir   string
 	below *Store // whose entries are found too, nil for none
 	boot  string // of the machine; "" when that cannot be told
@@ -104,12 +109,13 @@ const (
 	indexName = "index"
 )
 
-// File is one file of an entry.
+// File is one file of an entry, or a symbolic link.
 type File struct {
 	Path       string // slash-separated, relative to the package's root
 	Size       int64
 	Executable bool
 	Hash       Hash
+	Link       string // where a link leads, relative to its directory and inside the package; "" of a file
 }
 
 // Entry is one package content that the store holds.
@@ -258,10 +264,10 @@ func (e Entry) path(name string) string {
 // errNoEntry is the use of a zero Entry.
 var errNoEntry = errors.New("the package is not in the store")
 
-// Len is how many files the entry has.
+// Len is how many files the entry has, without links.
 func (e Entry) Len() int { return e.list.count }
 
-// Files lists the entry's files, sorted by path. Of an entry that came from a
+// Files lists the entry's files and links, sorted by path. Of an entry that came from a
 // closure their hashes are not known.
 func (e Entry) Files() []File {
 	files, err := e.list.files()
@@ -269,6 +275,72 @@ func (e Entry) Files() []File {
 		return nil // the index is read whole, and a closure tells when it is damaged
 	}
 	return files
+}
+
+// HasScripts reports whether the package has scripts that run when it is
+// installed: preinstall, install or postinstall, or a binding.gyp, which is as
+// good as one.
+func (e Entry) HasScripts() bool { return e.traits()&hasScripts != 0 }
+
+// HasPrepare reports whether the package may have scripts that make its files of
+// its sources: prepare, prepublish or prepack. They matter where it does not come
+// from a registry.
+func (e Entry) HasPrepare() bool { return e.traits()&hasPrepare != 0 }
+
+// traits are read again of an entry that an earlier version made.
+func (e Entry) traits() traits {
+	if e.list.traits&traitsKnown != 0 || e.dir == "" {
+		return e.list.traits
+	}
+	text, err := os.ReadFile(e.path(packageFile))
+	if err != nil {
+		text = nil
+	}
+	_, known := read(text)
+	if e.Has(bindingFile) {
+		known |= hasScripts
+	}
+	return known
+}
+
+// EachFile calls visit with every file of the entry and its content, sorted by
+// path, with copies in the place of links: of the file that one leads to, or of
+// the files below the directory, of which the links are left out.
+func (e Entry) EachFile(ctx context.Context, visit func(unpack.Member, io.Reader) error) error {
+	type source struct {
+		name string
+		file File
+	}
+	var all []source
+	files := e.Files()
+	for _, f := range files {
+		if f.Link == "" {
+			all = append(all, source{f.Path, f})
+			continue
+		}
+		dir, _, _ := cutLast(f.Path)
+		end := path.Join(dir, f.Link)
+		for _, g := range files {
+			if rest, below := strings.CutPrefix(g.Path, end); g.Link == "" && below && (rest == "" || rest[0] == '/') {
+				all = append(all, source{f.Path + rest, g})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b source) int { return strings.Compare(a.name, b.name) })
+	for _, s := range all {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		in, err := os.Open(e.path(s.file.Path))
+		if err != nil {
+			return e.lost(err, s.file.Path)
+		}
+		err = visit(unpack.Member{Name: s.name, Executable: s.file.Executable, Size: s.file.Size}, in)
+		if err = errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Mode says how files get from the store to where they are used.
@@ -327,7 +399,7 @@ func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err erro
 	if mode == Copy {
 		way = from.CopyTo
 	}
-	return e.list.each(func(_ int, name string, _ int64, executable bool) error {
+	err = e.list.each(func(_ int, name string, _ int64, executable bool) error {
 		if leaves(name) {
 			return nil
 		}
@@ -339,6 +411,16 @@ func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err erro
 			return e.lost(err, name)
 		}
 		return nil
+	})
+	if err != nil || e.list.links == "" {
+		return err
+	}
+	// Last, so that no file is written through one.
+	return e.list.eachLink(func(name, target string) error {
+		if leaves(name) {
+			return nil
+		}
+		return e.list.layLink(from, to, name, target)
 	})
 }
 

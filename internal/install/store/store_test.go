@@ -57,7 +57,7 @@ func tgz(t testing.TB, entries ...entry) []byte {
 
 // file is how an entry lists a file with a content.
 func file(path, content string, executable bool) File {
-	return File{path, int64(len(content)), executable, sha256.Sum256([]byte(content))}
+	return File{Path: path, Size: int64(len(content)), Executable: executable, Hash: sha256.Sum256([]byte(content))}
 }
 
 func sumOf(archive []byte) Integrity { return Integrity{sha512.Sum512(archive)} }

@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"strings"
+
+	"dsh/internal/install/unpack"
 )
 
 // member is one entry of an archive.
@@ -14,6 +16,11 @@ type member struct {
 	executable bool
 	size       int64
 	data       []byte // where the archive is in memory
+}
+
+// unpack is the member as the rules know it.
+func (m member) unpack() unpack.Member {
+	return unpack.Member{Name: m.name, Link: m.link, Type: unpack.TypeOf(m.kind), Executable: m.executable, Size: m.size}
 }
 
 const tarBlock = 512
