@@ -26,17 +26,18 @@ type Script struct {
 
 // Request is what to run, and where.
 type Request struct {
-	Name, Version string   // of the package
-	Dir           string   // of the package: absolute; the scripts run in it, and may write there
-	Root          string   // absolute; what is below it can be read, as what Dir needs is there; "" is Dir
-	Temp          string   // absolute, below no part of Dir; made if it is missing, and the caller takes it away: the scripts' HOME and TMPDIR are in it, and they may write there
-	Bin           []string // absolute directories of programs, looked into first
-	Scripts       []Script // run in this order, until one fails
-	Env           []string // NAME=value, added to the environment
-	Getenv        func(string) string
-	Network       bool          // the scripts may use the network
-	Timeout       time.Duration // of all scripts together; 0 is DefaultTimeout
-	Log           io.Writer     // gets the output as it comes, up to MaxLog bytes; nil is nobody
+	Name, Version string              // of the package
+	Dir           string              // of the package: absolute; the scripts run in it, and may write there
+	Root          string              // absolute; what is below it can be read, as what Dir needs is there; "" is Dir
+	Temp          string              // absolute, below no part of Dir; made if it is missing, and the caller takes it away: the scripts' HOME and TMPDIR are in it, and they may write there
+	Bin           []string            // absolute directories of programs, looked into first
+	Scripts       []Script            // run in this order, until one fails
+	Env           []string            // NAME=value, added to the environment
+	Node          Node                // that runs them: of FindNode
+	Getenv        func(string) string // of dsh's own environment, for PATH; nil is os.Getenv
+	Network       bool                // the scripts may use the network
+	Timeout       time.Duration       // of all scripts together; 0 is DefaultTimeout
+	Log           io.Writer           // gets the output as it comes, up to MaxLog bytes; nil is nobody
 }
 
 // Confinement is whether scripts were kept from doing something.
@@ -119,7 +120,7 @@ var errTimeout = errors.New("the scripts took too long")
 type job struct {
 	shell, text     string
 	dir, temp, root string
-	node            node
+	node            Node
 	network         bool
 	env             []string
 	out             *output
@@ -169,7 +170,6 @@ func Run(ctx context.Context, q Request) (result *Result, err error) {
 	limit := cmp.Or(q.Timeout, DefaultTimeout)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer stop()
-	node := findNode(q.Getenv)
 	out := newOutput(q.Log)
 	start := time.Now()
 	result = &Result{}
@@ -177,7 +177,7 @@ func Run(ctx context.Context, q Request) (result *Result, err error) {
 		out.heading(s)
 		end, err := runScript(ctx, job{
 			shell: shell, text: s.Text, dir: q.Dir, temp: q.Temp, root: q.Root,
-			node: node, network: q.Network, env: q.environ(s, node, shell), out: out,
+			node: q.Node, network: q.Network, env: q.environ(s, shell), out: out,
 		})
 		if err != nil {
 			return fail(errors.Join(err, out.close()))

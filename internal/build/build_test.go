@@ -2,15 +2,27 @@ package build
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"dsh/internal/fault"
 )
+
+// testNode is the Node.js of this system. Tests need one.
+var testNode = sync.OnceValue(func() Node {
+	n, err := FindNode(context.Background(), os.Getenv)
+	if err != nil || n.Program == "" {
+		panic(fmt.Sprint("no Node.js: ", err))
+	}
+	return n
+})
 
 // request is a package in an odd place, with one script.
 func request(t *testing.T, text string) Request {
@@ -22,7 +34,7 @@ func request(t *testing.T, text string) Request {
 	}
 	return Request{
 		Name: "pkg", Version: "1.0.0", Dir: dir, Root: root, Temp: t.TempDir(),
-		Scripts: []Script{{"postinstall", text}}, Getenv: os.Getenv, Timeout: time.Minute,
+		Scripts: []Script{{"postinstall", text}}, Getenv: os.Getenv, Timeout: time.Minute, Node: testNode(),
 	}
 }
 

@@ -2,10 +2,17 @@ package build
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
+
+	"dsh/internal/fault"
 )
 
 // homeIn and tmpIn are the directories of a job that scripts take for the user's
@@ -13,47 +20,68 @@ import (
 func homeIn(temp string) string { return filepath.Join(temp, "home") }
 func tmpIn(temp string) string  { return filepath.Join(temp, "tmp") }
 
-// node is the Node.js that scripts run with.
-type node struct {
-	program string // "" where there is none
-	real    string // program without links
-	prefix  string // of the installation, which has lib/node_modules
+// Node is the Node.js that scripts run with. The zero Node is none.
+type Node struct {
+	Program string // its real path, which links and version managers lead to
+	Version string // "v24.1.0"
+	Modules string // the version of its interface to native modules, "137"
+	Arch    string // "x64", "arm64"
 }
 
-func findNode(getenv func(string) string) node {
+// FindNode is the Node.js that PATH leads to, the zero Node where there is none.
+// It is asked where it is: what PATH has may be a program that chooses one.
+func FindNode(ctx context.Context, getenv func(string) string) (Node, error) {
 	program := lookPath("node", getenv)
 	if program == "" {
-		return node{}
+		return Node{}, nil
 	}
-	real, err := filepath.EvalSymlinks(program)
+	const ask = "JSON.stringify({Program: process.execPath, Version: process.version, Modules: process.versions.modules, Arch: process.arch})"
+	cmd := exec.CommandContext(ctx, program, "-p", ask)
+	cmd.Env = append(os.Environ(), "NODE_OPTIONS=")
+	cmd.WaitDelay = time.Second
+	said, err := cmd.Output()
+	var n Node
+	if err == nil {
+		err = json.Unmarshal(said, &n)
+	}
+	if err == nil && !filepath.IsAbs(n.Program) {
+		err = fmt.Errorf("it says that it is at %q", n.Program)
+	}
 	if err != nil {
-		real = program
+		return Node{}, fault.Errorf(fault.Environment, "asking %s for its version: %w", program, err)
 	}
-	n := node{program: program, real: real, prefix: filepath.Dir(real)}
-	if runtime.GOOS != "windows" {
-		n.prefix = filepath.Dir(n.prefix) // <prefix>/bin/node
+	if real, err := filepath.EvalSymlinks(n.Program); err == nil {
+		n.Program = real
 	}
-	return n
+	return n, nil
+}
+
+// prefix is the directory of the installation, which has lib/node_modules.
+func (n Node) prefix() string {
+	if runtime.GOOS == "windows" {
+		return filepath.Dir(n.Program)
+	}
+	return filepath.Dir(filepath.Dir(n.Program)) // <prefix>/bin/node
 }
 
 // headers is the prefix for native modules where the installation has its
 // headers, "" where node-gyp would have to download them.
-func (n node) headers() string {
-	if n.program == "" || !isFile(filepath.Join(n.prefix, "include", "node", "node.h")) {
+func (n Node) headers() string {
+	if n.Program == "" || !isFile(filepath.Join(n.prefix(), "include", "node", "node.h")) {
 		return ""
 	}
-	return n.prefix
+	return n.prefix()
 }
 
 // gyp is the node-gyp that npm brings, "" where there is none.
-func (n node) gyp() string {
-	if n.program == "" {
+func (n Node) gyp() string {
+	if n.Program == "" {
 		return ""
 	}
 	for _, modules := range []string{
-		filepath.Join(n.prefix, "lib", "node_modules", "npm", "node_modules"),
-		filepath.Join(n.prefix, "node_modules", "npm", "node_modules"), // Windows
-		filepath.Join(n.prefix, "share", "nodejs"),                     // Debian
+		filepath.Join(n.prefix(), "lib", "node_modules", "npm", "node_modules"),
+		filepath.Join(n.prefix(), "node_modules", "npm", "node_modules"), // Windows
+		filepath.Join(n.prefix(), "share", "nodejs"),                     // Debian
 	} {
 		if script := filepath.Join(modules, "node-gyp", "bin", "node-gyp.js"); isFile(script) {
 			return script
@@ -69,10 +97,11 @@ func isFile(path string) bool {
 
 // environ is the whole environment of a script. Nothing of dsh's own comes along
 // but PATH, and what Windows cannot start a program without.
-func (q Request) environ(s Script, n node, shell string) []string {
+func (q Request) environ(s Script, shell string) []string {
+	n := q.Node
 	temp := tmpIn(q.Temp)
 	env := []string{
-		"PATH=" + q.path(n),
+		"PATH=" + q.path(),
 		"HOME=" + homeIn(q.Temp),
 		"TMPDIR=" + temp,
 		"LANG=C.UTF-8",
@@ -85,12 +114,12 @@ func (q Request) environ(s Script, n node, shell string) []string {
 		"npm_package_json=" + filepath.Join(q.Dir, "package.json"),
 		"npm_command=install",
 		"npm_execpath=",
-		"npm_config_user_agent=dsh node/? " + runtime.GOOS + " " + runtime.GOARCH,
+		"npm_config_user_agent=dsh node/" + n.Version + " " + runtime.GOOS + " " + n.Arch,
 		"npm_config_cache=" + filepath.Join(temp, "npm"),
 		"npm_config_update_notifier=false",
 	}
-	if n.program != "" {
-		env = append(env, "NODE="+n.program, "npm_node_execpath="+n.program)
+	if n.Program != "" {
+		env = append(env, "NODE="+n.Program, "npm_node_execpath="+n.Program)
 	}
 	if dir := n.headers(); dir != "" {
 		env = append(env, "npm_config_nodedir="+dir)
@@ -114,10 +143,10 @@ func (q Request) environ(s Script, n node, shell string) []string {
 
 // path is where scripts look for programs: what the package needs, Node.js, and
 // those directories of dsh's own PATH that a confined script can read.
-func (q Request) path(n node) string {
+func (q Request) path() string {
 	list := append([]string{}, q.Bin...)
-	if n.program != "" {
-		list = append(list, filepath.Dir(n.program))
+	if q.Node.Program != "" {
+		list = append(list, filepath.Dir(q.Node.Program))
 	}
 	for _, dir := range filepath.SplitList(cmp.Or(q.Getenv("PATH"), defaultPath)) {
 		if filepath.IsAbs(dir) && mayLookInto(dir) {
