@@ -71,7 +71,7 @@ func (c *crawler) reach(n *need, asker *Package, from *lockSpot, isLocked bool) 
 	case got.leftOut, n.demand.err != nil:
 	case asker == nil && c.pinned[n.name] != nil && !n.overridden:
 		c.enter(c.pinned[n.name], n.rule, got.was, false)
-	case isPath(n.demand.spec.Kind) && asker != nil && !n.overridden: // refused
+	case c.checkForeignSpec(asker, n) != nil: // refused
 	case !c.seen[asking{n.demand, n.rule}]:
 		c.seen[asking{n.demand, n.rule}] = true
 		c.queue = append(c.queue, errand{n, got.was})

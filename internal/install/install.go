@@ -563,7 +563,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if lock != j.locked {
 		var hosts []string
 		result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
-		result.Warnings = slices.Concat(result.Warnings, newPeerProblems(j.locked, lock), hosts)
+		result.Warnings = slices.Concat(result.Warnings, newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
 	}
 	for _, file := range []struct {
 		name string

@@ -146,7 +146,7 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 	}
 	var hosts []string
 	result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
-	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), hosts)
+	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
 	return result, nil
 }
 

@@ -345,11 +345,11 @@ func (r *resolver) pick(ctx context.Context, e *edge) (*Package, error) {
 	if e.from.parent == nil && !e.overridden && r.pinned[e.name] != nil {
 		return r.pinned[e.name], nil
 	}
+	if err := r.checkForeignSpec(e.from.pkg, e.need); err != nil {
+		return nil, err
+	}
 	if e.demand.err != nil {
 		return nil, e.demand.err
-	}
-	if isPath(e.demand.spec.Kind) && e.from.parent != nil && !e.overridden {
-		return nil, fault.Errorf(fault.Package, "%s depends on %s as %q, a path on its author's machine", e.from.pkg.describe(), e.name, e.wanted)
 	}
 	return e.demand.found(ctx, r.find)
 }
