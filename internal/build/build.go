@@ -29,7 +29,7 @@ type Request struct {
 	Name, Version string              // of the package
 	Dir           string              // of the package: absolute; the scripts run in it, and may write there
 	Root          string              // absolute; what is below it can be read, as what Dir needs is there; "" is Dir
-	Temp          string              // absolute, below no part of Dir; made if it is missing, and the caller takes it away: the scripts' HOME and TMPDIR are in it, and they may write there
+	Temp          string              // absolute, not in Dir, an empty directory of this request alone: HOME and TMPDIR of the scripts are in it, and they may write there; the caller takes it away
 	Bin           []string            // absolute directories of programs, looked into first
 	Scripts       []Script            // run in this order, until one fails
 	Env           []string            // NAME=value, added to the environment
@@ -162,8 +162,13 @@ func Run(ctx context.Context, q Request) (result *Result, err error) {
 			return fail(fmt.Errorf("the path %q is not absolute", dir))
 		}
 	}
-	for _, dir := range []string{homeIn(q.Temp), tmpIn(q.Temp)} {
+	for _, dir := range []string{homeIn(q.Temp), tmpIn(q.Temp), binIn(q.Temp)} {
 		if err := staging.MkdirAll(dir); err != nil {
+			return fail(err)
+		}
+	}
+	if q.Node.gyp() != "" {
+		if err := staging.WriteDerived(filepath.Join(binIn(q.Temp), gypName), []byte(gypText), 0o755); err != nil {
 			return fail(err)
 		}
 	}

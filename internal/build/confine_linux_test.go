@@ -29,17 +29,6 @@ func run(t *testing.T, q Request) *Result {
 	return r
 }
 
-func write(t *testing.T, file, text string) string {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func TestConfinementIsTold(t *testing.T) {
 	q := request(t, "true")
 	if r := run(t, q); !r.Writes.Held || !r.Network.Held || !strings.HasPrefix(r.Confined(), "writes confined (Landlock ABI ") || !strings.HasSuffix(r.Confined(), "; no network (seccomp)") {

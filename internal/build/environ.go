@@ -9,16 +9,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"dsh/internal/fault"
 )
 
-// homeIn and tmpIn are the directories of a job that scripts take for the user's
-// and for the system's temporary one.
+// homeIn and tmpIn are the directories that scripts take for the user's and for
+// the system's temporary one; binIn has the node-gyp that they call.
 func homeIn(temp string) string { return filepath.Join(temp, "home") }
 func tmpIn(temp string) string  { return filepath.Join(temp, "tmp") }
+func binIn(temp string) string  { return filepath.Join(temp, "bin") }
 
 // Node is the Node.js that scripts run with. The zero Node is none.
 type Node struct {
@@ -144,7 +146,7 @@ func (q Request) environ(s Script, shell string) []string {
 // path is where scripts look for programs: what the package needs, Node.js, and
 // those directories of dsh's own PATH that a confined script can read.
 func (q Request) path() string {
-	list := append([]string{}, q.Bin...)
+	list := append(slices.Clone(q.Bin), binIn(q.Temp))
 	if q.Node.Program != "" {
 		list = append(list, filepath.Dir(q.Node.Program))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // MaxLog is how many bytes of output a log gets; what is in the middle of more is
@@ -111,15 +112,8 @@ func plainText(line string) string {
 			rest = rest[skip:]
 			continue
 		}
-		r, size := rune(rest[0]), 1
-		for _, r = range rest {
-			break
-		}
-		size = max(size, len(string(r)))
-		if r == unicode.ReplacementChar && !strings.HasPrefix(rest, string(r)) {
-			size = 1 // a byte that is no character
-		}
-		if r == '\t' || unicode.IsPrint(r) {
+		r, size := utf8.DecodeRuneInString(rest)
+		if (r == '\t' || unicode.IsPrint(r)) && (r != utf8.RuneError || size > 1) {
 			b.WriteRune(r)
 		}
 		rest = rest[size:]

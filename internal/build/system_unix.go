@@ -13,6 +13,12 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
 var programSuffixes = []string{""}
 
+// node-gyp as scripts call it. npm has one of its own, which is in no PATH.
+const (
+	gypName = "node-gyp"
+	gypText = "#!/bin/sh\nexec \"$npm_node_execpath\" \"$npm_config_node_gyp\" \"$@\"\n"
+)
+
 // findShell is the shell that scripts are written for.
 func findShell() (string, error) {
 	if isFile("/bin/sh") {

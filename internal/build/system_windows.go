@@ -14,6 +14,12 @@ const defaultPath = `C:\Windows\System32;C:\Windows`
 
 var programSuffixes = []string{".exe", ".com", ".cmd", ".bat"}
 
+// node-gyp as scripts call it. npm has one of its own, which is in no PATH.
+const (
+	gypName = "node-gyp.cmd"
+	gypText = "@\"%npm_node_execpath%\" \"%npm_config_node_gyp%\" %*\r\n"
+)
+
 // findShell is the shell that scripts are written for.
 func findShell() (string, error) {
 	shell := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
