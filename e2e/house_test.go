@@ -66,7 +66,7 @@ var mayImport = map[string][]string{
 	"profiles":              {},
 	"bundles":               {},
 	"cmd/dsh": {
-		"internal/action", "internal/advisory", "internal/boot", "internal/fault", "internal/install", "internal/launch",
+		"internal/action", "internal/advisory", "internal/boot", "internal/build", "internal/fault", "internal/install", "internal/launch",
 		"internal/profile", "internal/stack", "internal/staging", "internal/ui", "internal/check", "internal/compose",
 	},
 	"e2e/npmtest": {},

@@ -25,8 +25,8 @@ func (r *runner) pluginCommand() *cli.Command {
 		Name:      "plugin",
 		Usage:     "add, remove, update and list the packages of a profile",
 		ArgsUsage: " ",
-		Description: "Packages that declare a layer become layers of the profile. Lifecycle scripts of\n" +
-			"packages never run. --json prints one JSON document.",
+		Description: "Packages that declare a layer become layers of the profile. Scripts of packages run\n" +
+			"only when you approved them. --json prints one JSON document.",
 		Flags:           []cli.Flag{profileFlag()},
 		HideHelpCommand: true,
 		OnUsageError:    r.badFlag,
@@ -57,6 +57,8 @@ func (r *runner) pluginCommand() *cli.Command {
 					&cli.StringFlag{Name: "from", Usage: "the profile that has them"},
 					&cli.BoolFlag{DisableDefaultText: true, Name: "update", Usage: "take the other profile's version of what is there already"},
 					&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "say what would be copied, and change nothing"}, forceFlag()}),
+			r.scriptsVerb(),
+			r.approveVerb(),
 			r.exemptionVerb("version-exemptions", "print the bundles that are let through with another harness version", " ", r.versionExemptions),
 			r.exemptionVerb("allow-version", "let a bundle through with a harness version that its peers exclude", "<package@version>", r.allowVersion,
 				harnessFlag(), &cli.BoolFlag{DisableDefaultText: true, Name: "accept-risk", Usage: "say that the bundle may break the harness, or be broken by it"}),
@@ -397,6 +399,7 @@ func printReport(w io.Writer, report *action.Report) {
 	case shown == 0:
 		fmt.Fprintf(w, "profile %s is up to date (%s)\n", report.Profile, report.Dir)
 	}
+	printBuilds(w, report)
 }
 
 // shownMoves is how many packages of packages are printed; JSON has more.
@@ -647,7 +650,7 @@ func (r *runner) otherPluginVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, dedupe, outdated, why, list, copy, version-exemptions, allow-version and revoke-version", args[0])
+	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, dedupe, outdated, why, list, copy, scripts, approve, version-exemptions, allow-version and revoke-version", args[0])
 	if meant := r.closestVerb(c, args[0]); meant != "" {
 		return fault.WithHint(unknown, "did you mean: dsh plugin --profile %s %s", fault.ShellWord(name.String()), fault.ShellWords(append([]string{meant}, args[1:]...)...))
 	}

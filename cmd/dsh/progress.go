@@ -22,6 +22,7 @@ type installProgress struct {
 	received  atomic.Int64           // bytes
 	receiving atomic.Int64           // when the first of them came, in nanoseconds since began
 	linking   atomic.Int64           // packages
+	builds    atomic.Pointer[string] // the package whose scripts run
 }
 
 func (r *runner) installing() *installProgress {
@@ -49,13 +50,17 @@ func (p *installProgress) events() install.Events {
 			p.receiving.CompareAndSwap(0, int64(max(1, time.Since(p.began))))
 			p.received.Add(n)
 		},
-		Linking: func(n int) { p.linking.Store(int64(n)) },
+		Linking:  func(n int) { p.linking.Store(int64(n)) },
+		Building: p.building,
 	}
 }
 
 // line is what there is to see now.
 func (p *installProgress) line() string {
 	fetching := p.total.Load() > 0 || p.received.Load() > 0
+	if pkg := p.builds.Load(); pkg != nil {
+		return "running the scripts of " + *pkg
+	}
 	switch n := p.linking.Load(); {
 	case n > 0 && p.fetched.Load() >= p.total.Load():
 		return fmt.Sprintf("linking %s", counted(int(n), "package"))

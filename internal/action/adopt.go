@@ -91,6 +91,9 @@ func Adopt(ctx context.Context, env Env, opts AdoptOptions) (done *Adopted, err 
 	done.Lockfile, done.Manager, done.Format, done.Replaced = foreign.File, foreign.Manager, foreign.Format, maker
 	var result *install.Result
 	err = env.withJob(opts.PluginOptions, tx, p, func(j *install.Job) (err error) {
+		if opts.DryRun {
+			j.Approved = nil
+		}
 		result, err = j.Adopt(ctx, p.Manifest, foreign)
 		if err == nil {
 			done.tell(foreign, result)

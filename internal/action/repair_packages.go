@@ -353,7 +353,7 @@ func (r *repair) lookAtStrays() error {
 		for _, e := range entries {
 			name := strings.TrimPrefix(scope+"/"+e.Name(), "/")
 			switch {
-			case name == ".bin" || name == ".dsh-tree" || known(name) || scope == "" && strings.HasPrefix(name, "@"):
+			case name == ".bin" || name == ".dsh-tree" || name == ".dsh-builds" || known(name) || scope == "" && strings.HasPrefix(name, "@"):
 			case e.Type()&fs.ModeSymlink != 0:
 				if _, err := os.Stat(r.path("node_modules", filepath.FromSlash(name))); errors.Is(err, fs.ErrNotExist) {
 					stray(StrayPackage, name, "it is a link to nowhere, and nobody depends on it")

@@ -121,6 +121,9 @@ func (n *needs) directory(dir string) error {
 	if lock, err := install.InModules(dir); err == nil {
 		n.add(lock)
 	}
+	for _, id := range install.BuiltIn(dir) {
+		n.contents[id] = true
+	}
 	return nil
 }
 

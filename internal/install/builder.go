@@ -77,7 +77,11 @@ func (b *builder) layPackage(at string, entry store.Entry) error {
 	if b.nests[at] {
 		skip = func(dir string) bool { return b.nested[at+"/"+dir] }
 	}
-	if err := entry.Link(b.place(at), b.mode, skip); err != nil {
+	mode := b.mode
+	if b.tree.isBuilt(at) {
+		mode = store.Copy // what scripts made may change itself when it runs
+	}
+	if err := entry.Link(b.place(at), mode, skip); err != nil {
 		return fmt.Errorf("lay out %s: %w", at, err)
 	}
 	return nil

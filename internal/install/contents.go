@@ -128,14 +128,14 @@ type piece struct {
 	content *arrival
 }
 
-// pieces is the contents of the places of a tree for which wanted is true, each
-// once, by the first of them.
+// pieces is the contents as they were published of the places of a tree for which
+// wanted is true, each once, by the first of them. What was built is no piece.
 func (t *tree) pieces(wanted func(at string) bool) []*piece {
 	var pieces []*piece
 	byID := make(map[store.Integrity]*piece, len(t.lock.Nodes))
 	for _, at := range sortedKeys(t.lock.Nodes) {
 		n := t.lock.Nodes[at]
-		if n.Origin.Kind == Link || t.isSkipped(at) || !wanted(at) {
+		if n.Origin.Kind == Link || t.isSkipped(at) || t.isBuilt(at) || !wanted(at) {
 			continue
 		}
 		if known := byID[n.Integrity]; known != nil {

@@ -40,16 +40,17 @@ func damaged(dir string, lock *Lock, packages *store.Store, keepEdits bool) ([]s
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{dir: dir, files: dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock)}
+	t := &tree{dir: dir, files: dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), built: now.built}
 	switch {
 	case now.manager:
 		return nil, nil
 	case (now.absent || now.foreign != "") && len(lock.Nodes) > 0:
 		return []string{"node_modules"}, nil
 	}
-	for _, n := range lock.Nodes {
-		if entry, ok := packages.Get(n.Integrity); ok {
-			t.entries[n.Integrity] = entry
+	for at := range lock.Nodes {
+		id := t.contentAt(at)
+		if entry, ok := packages.Get(id); ok {
+			t.entries[id] = entry
 		}
 	}
 	found, err := t.findDamage(context.Background(), false, keepEdits)
@@ -91,7 +92,7 @@ func (t *tree) isWhole(at string, i item, checked bool) (bool, error) {
 		return true, nil
 	}
 	dir := filepath.Join(t.files, filepath.FromSlash(at))
-	if entry, ok := t.entries[n.Integrity]; ok {
+	if entry, ok := t.entries[t.contentAt(at)]; ok {
 		return entry.Stands(dir, checked)
 	}
 	m, err := readPackageJSON(at, dir)
@@ -103,5 +104,5 @@ func (t *tree) isEdited(at string) (bool, error) {
 	if !isPackage || n.Origin.Kind == Link {
 		return false, nil
 	}
-	return t.entries[n.Integrity].Edited(filepath.Join(t.files, filepath.FromSlash(at)))
+	return t.entries[t.contentAt(at)].Edited(filepath.Join(t.files, filepath.FromSlash(at)))
 }

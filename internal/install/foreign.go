@@ -248,7 +248,7 @@ func (j *Job) Mend(ctx context.Context, manifest *profile.Manifest, from *Lock) 
 	if err != nil {
 		return nil, err
 	}
-	result.Warnings = find.deprecations(lock)
+	result.Warnings = append(result.Warnings, find.deprecations(lock)...)
 	j.locked = old
 	result.Changes = j.compare(result.tree)
 	return result, j.writeLock(lock)

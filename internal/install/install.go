@@ -31,6 +31,7 @@ type Events struct {
 	Fetching  func(done, total int) // so many of the missing archives are there; more may turn out to be missing
 	Received  func(bytes int64)     // more bytes came in
 	Linking   func(packages int)    // what is missing is known, and node_modules is being laid out
+	Building  func(pkg string)      // the scripts of a package, as name@version, run
 	Waiting   func(holder string)   // another process has the profile locked
 }
 
@@ -79,6 +80,11 @@ type Job struct {
 	// contents that are held against their hashes.
 	Anew   []string
 	Events Events
+	// Approved says by whose word the scripts of a package may run, "" for nobody's.
+	// A nil function approves nothing, and no script runs.
+	Approved func(Scripted) (by string, err error)
+	// Logs is the directory for what scripts print; "" keeps nothing.
+	Logs string
 
 	manifest *profile.Manifest // as the job edits it
 	before   *profile.Manifest // as it was
@@ -89,6 +95,8 @@ type Job struct {
 	lockText []byte
 	present  present
 	pinned   map[string]*Package // what this command picked for the profile's own dependencies
+	built    []Built
+	leftOut  []string // what is to be said of builds
 }
 
 // Result says what a job did.
@@ -99,6 +107,8 @@ type Result struct {
 	Manifest *profile.Manifest // the profile's, as the job leaves it
 	Hosts    []HostCopy        // host packages that plugins bring along, where the lockfile is new
 	Plan     *Plan             // of a dry run
+	Pending  []Pending         // packages that were laid out and whose scripts nobody approved
+	Built    []Built           // packages whose scripts somebody did, by name
 	// Unchanged says that packages, lockfile and manifest are as they were.
 	Unchanged bool
 
@@ -559,7 +569,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
-	result.Warnings = slices.Concat(told, find.deprecations(lock), find.tooNew(lock))
+	result.Warnings = slices.Concat(result.Warnings, told, find.deprecations(lock), find.tooNew(lock))
 	if lock != j.locked {
 		var hosts []string
 		result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)

@@ -66,6 +66,12 @@ func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte
 		j.Events.Linking(len(lock.Nodes))
 	}
 	var err error
-	result.Tree, err = j.stage(ctx, find.contents, t)
+	if result.Tree, err = j.stage(ctx, find.contents, t); err != nil {
+		return nil, err
+	}
+	if result.Pending, err = j.pending(t); err == nil {
+		err = j.needPrepare(result.Pending)
+	}
+	result.Built, result.Warnings = j.built, j.leftOut
 	return result, err
 }

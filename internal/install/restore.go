@@ -52,7 +52,7 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 	if err != nil {
 		return nil, err
 	}
-	result.Warnings = append(warnings, result.tree.lostLinks()...)
+	result.Warnings = slices.Concat(result.Warnings, warnings, result.tree.lostLinks())
 	result.Changes = j.compare(result.tree)
 	return result, nil
 }

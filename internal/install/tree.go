@@ -29,6 +29,7 @@ const treeMarker = ".dsh-tree"
 // directory, the link to a local folder, or a directory of program links.
 type item struct {
 	content  store.Integrity    // of a package directory
+	built    bool               // content is what the package's scripts made, and is laid out as a copy
 	link     string             // what it holds, for a link
 	leads    string             // the native path to which it leads, for a link
 	programs map[string]program // for a directory of program links, by name
@@ -47,6 +48,7 @@ type tree struct {
 	lock    *Lock
 	text    []byte                          // of the lockfile
 	entries map[store.Integrity]store.Entry // content of every package that is laid out
+	built   map[string]store.Integrity      // by place, content that scripts made of what was published
 	skipped map[string]bool                 // optional packages that are left out, and what stands below them
 	foreign int                             // how many of skipped are for other platforms
 	damaged map[string]bool                 // places where something stands that is not as it was laid out
@@ -70,7 +72,7 @@ func (t *tree) items() map[string]item {
 		if n.Origin.Kind == Link {
 			items[at] = item{link: linkTarget(t.dir, at, n.Origin.Place), leads: nativePlace(t.dir, n.Origin.Place)}
 		} else {
-			items[at] = item{content: n.Integrity}
+			items[at] = item{content: t.contentAt(at), built: t.isBuilt(at)}
 		}
 		t.addBins(bins, at, n.Package)
 	}
@@ -126,7 +128,7 @@ func (t *tree) addBins(bins map[string]map[string]program, at string, pkg *Packa
 			if pkg.Origin.Kind == Link {
 				return exists(seenAt(t.dir, t.files, pkg.Origin.Place), file)
 			}
-			if entry, ok := t.entries[pkg.Integrity]; ok {
+			if entry, ok := t.entries[t.contentAt(at)]; ok {
 				return entry.Has(file)
 			}
 			return exists(t.files, at+"/"+file) // the store has lost the package
@@ -196,7 +198,7 @@ func (t *tree) isMarked(marker []byte) bool {
 func (t *tree) filesAt(at string) string {
 	if n := t.lock.Nodes[at]; n.Origin.Kind == Link {
 		return seenAt(t.dir, t.files, n.Origin.Place)
-	} else if entry, ok := t.entries[n.Integrity]; ok && t.laid != nil && t.laid(at) {
+	} else if entry, ok := t.entries[t.contentAt(at)]; ok && t.laid != nil && t.laid(at) {
 		return entry.Dir()
 	}
 	return filepath.Join(t.files, filepath.FromSlash(at))
@@ -221,6 +223,7 @@ type present struct {
 	marker  []byte
 	copied  bool
 	lock    *Lock
+	built   map[string]store.Integrity // see [tree]
 }
 
 // readPresent looks at a profile's node_modules. known is the lockfile of a text
@@ -257,7 +260,8 @@ func readPresent(dir string, knownText []byte, known *Lock) (present, error) {
 	if err != nil || string(platform) != markerHead {
 		return present{foreign: "dsh on another machine"}, nil
 	}
-	return present{marker: marker, copied: copied, lock: lock}, nil
+	built, err := readBuilt(dir)
+	return present{marker: marker, copied: copied, lock: lock, built: built}, err
 }
 
 // TreeChange counts what a change does to node_modules.
@@ -272,8 +276,11 @@ type TreeChange struct {
 // Contents that are still on their way are waited for.
 func (j *Job) stage(ctx context.Context, c *contents, t *tree) (TreeChange, error) {
 	for attempt := 0; ; attempt++ {
-		b := newBuilder(t, filepath.Join(j.Tx.Stage(), strconv.Itoa(attempt)), t.linkMode())
-		change, err := j.stageOnce(ctx, c, b)
+		err := j.build(ctx, c, t)
+		var change TreeChange
+		if err == nil {
+			change, err = j.stageOnce(ctx, c, newBuilder(t, filepath.Join(j.Tx.Stage(), strconv.Itoa(attempt)), t.linkMode()))
+		}
 		// Somebody has taken something out of the store behind our back.
 		if _, damaged := errors.AsType[*store.DamagedError](err); !damaged || attempt == maxAttempts-1 {
 			return change, err
@@ -309,8 +316,7 @@ func (j *Job) stageOnce(ctx context.Context, c *contents, b *builder) (TreeChang
 
 func everywhere(string) bool { return true }
 
-// stageAll stages a whole node_modules. Each package is laid out as soon as the
-// store has it.
+// stageAll stages a whole node_modules.
 func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange, error) {
 	t := b.tree
 	t.laid = everywhere
@@ -318,33 +324,8 @@ func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange
 	if len(t.lock.Nodes) == 0 && j.present.absent {
 		return change, nil
 	}
-	var paths []string
-	for at := range t.lock.Nodes {
-		if !t.isSkipped(at) {
-			paths = append(paths, at)
-		}
-	}
-	if err := b.makeParents(paths); err != nil {
-		return change, err
-	}
-	known := maps.Clone(t.skipped)
-	if err := j.gather(ctx, c, t, t.pieces(everywhere), b.lay); err != nil {
-		return change, err
-	}
-	// What could not be had goes, with what was laid out below it.
-	for at := range t.skipped {
-		if known[at] {
-			continue
-		}
-		if err := staging.RemoveAll(b.place(at)); err != nil {
-			return change, err
-		}
-		if scope := filepath.Dir(b.place(at)); strings.HasPrefix(filepath.Base(scope), "@") {
-			_ = staging.OS.Remove(scope) // where nothing else is in it
-		}
-	}
-	items := t.items()
-	if err := b.finish(ctx, items, sortedKeys(items)); err != nil {
+	items, err := j.layAll(ctx, c, b)
+	if err != nil {
 		return change, err
 	}
 	for at := range items {
@@ -362,7 +343,50 @@ func (j *Job) stageAll(ctx context.Context, c *contents, b *builder) (TreeChange
 	if err := os.WriteFile(filepath.Join(staged, treeMarker), t.marker(), 0o644); err != nil {
 		return change, err
 	}
+	if len(t.built) > 0 {
+		if err := os.WriteFile(filepath.Join(staged, builtName), formatBuilt(t.built), 0o644); err != nil {
+			return change, err
+		}
+	}
 	return change, j.Tx.Replace("node_modules", staged)
+}
+
+// layAll lays out a whole tree, each package as soon as the store has it.
+func (j *Job) layAll(ctx context.Context, c *contents, b *builder) (map[string]item, error) {
+	t := b.tree
+	var paths []string
+	for at := range t.lock.Nodes {
+		if !t.isSkipped(at) {
+			paths = append(paths, at)
+		}
+	}
+	if err := b.makeParents(paths); err != nil {
+		return nil, err
+	}
+	known := maps.Clone(t.skipped)
+	if err := j.gather(ctx, c, t, t.pieces(everywhere), b.lay); err != nil {
+		return nil, err
+	}
+	t.withoutSkipped()
+	for at, id := range t.built {
+		if err := b.layPackage(at, t.entries[id]); err != nil {
+			return nil, err
+		}
+	}
+	// What could not be had goes, with what was laid out below it.
+	for at := range t.skipped {
+		if known[at] {
+			continue
+		}
+		if err := staging.RemoveAll(b.place(at)); err != nil {
+			return nil, err
+		}
+		if scope := filepath.Dir(b.place(at)); strings.HasPrefix(filepath.Base(scope), "@") {
+			_ = staging.OS.Remove(scope) // where nothing else is in it
+		}
+	}
+	items := t.items()
+	return items, b.finish(ctx, items, sortedKeys(items))
 }
 
 // stageChanges stages what is different from the present tree of ours. Only
@@ -372,13 +396,14 @@ func (j *Job) stageChanges(ctx context.Context, c *contents, b *builder) (TreeCh
 	var change TreeChange
 	want, marked := t.items(), t.isMarked(now.marker)
 	old := want
-	if !marked || len(t.skipped) > t.foreign {
-		old = (&tree{dir: t.dir, lock: now.lock, skipped: platformSkips(now.lock)}).items()
+	sameBuilds := sameBuilt(now.built, t.built)
+	if !marked || !sameBuilds || len(t.skipped) > t.foreign {
+		old = (&tree{dir: t.dir, lock: now.lock, skipped: platformSkips(now.lock), built: now.built}).items()
 	}
 	changed := map[string]bool{}
 	differs := func(at string, w item) bool {
 		o, had := old[at]
-		return !had || !o.same(w) || now.copied != t.copied && !w.content.IsZero() || !w.stands(t.files, at) || t.damaged[at]
+		return !had || !o.same(w) || now.copied != t.copied && !w.content.IsZero() && !w.built || !w.stands(t.files, at) || t.damaged[at]
 	}
 	for at, w := range want {
 		if w.programs != nil || !differs(at, w) {
@@ -411,6 +436,7 @@ func (j *Job) stageChanges(ctx context.Context, c *contents, b *builder) (TreeCh
 		return change, err
 	}
 	if len(t.skipped) > known {
+		t.withoutSkipped()
 		return j.stageChanges(ctx, c, b) // without what could not be had
 	}
 	for at, w := range want {
@@ -437,6 +463,17 @@ func (j *Job) stageChanges(ctx context.Context, c *contents, b *builder) (TreeCh
 			}
 		}
 	}
+	switch {
+	case sameBuilds:
+	case len(t.built) == 0:
+		if err := j.Tx.Remove("node_modules/" + builtName); err != nil {
+			return change, err
+		}
+	default:
+		if err := j.Tx.WriteFile("node_modules/"+builtName, formatBuilt(t.built), 0o644); err != nil {
+			return change, err
+		}
+	}
 	if len(changed) == 0 && marked {
 		return change, nil
 	}
@@ -449,6 +486,9 @@ func (j *Job) brings(c *contents, t *tree, up, at string) bool {
 	n := t.lock.Nodes[up]
 	if n.Origin.Kind == Link {
 		return false
+	}
+	if id, built := t.built[up]; built {
+		return bringsAlong(t.entries[id], strings.TrimPrefix(at, up+"/"))
 	}
 	p := c.want(n.Package)
 	<-p.done

@@ -1,0 +1,373 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dsh/internal/fault"
+	"dsh/internal/install"
+	"dsh/internal/install/store"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+	"dsh/internal/trust"
+)
+
+// approvalsFile is where it is recorded whose scripts may run.
+func (env Env) approvalsFile() string { return env.Home.Path("approvals.json") }
+
+// buildsName is the directory in a profile's state with what scripts printed.
+const buildsName = "builds"
+
+// approver says by whose word the scripts of packages may run: the user's, for
+// exactly the content that was shown, or pnpm's settings of the profile.
+type approver struct {
+	list  func() ([]trust.Approval, error)
+	rules func() (trust.PnpmRules, error)
+}
+
+// approver is that of a profile whose files are in dir. Nothing is read before
+// somebody asks.
+func (env Env) approver(dir func() string, m *profile.Manifest) approver {
+	return approver{
+		sync.OnceValues(trust.OpenApprovals(env.approvalsFile()).List),
+		sync.OnceValues(func() (trust.PnpmRules, error) {
+			text, err := readOr(filepath.Join(dir(), install.WorkspaceName))
+			if err != nil {
+				return nil, err
+			}
+			var manifest []byte
+			if m != nil {
+				manifest = m.Bytes()
+			}
+			return trust.PnpmApprovals(text, manifest)
+		}),
+	}
+}
+
+// Whose word it is that scripts may run.
+const (
+	byUser = "dsh"
+	byPnpm = "pnpm"
+)
+
+// asked implements install.Job's Approved.
+func (a approver) asked(s install.Scripted) (by string, err error) {
+	list, err := a.list()
+	if err != nil {
+		return "", err
+	}
+	content := s.Content.String()
+	if content != "" && slices.ContainsFunc(list, func(p trust.Approval) bool { return p.Name == s.Name && p.Content == content }) {
+		return byUser, nil
+	}
+	rules, err := a.rules()
+	if err != nil {
+		return "", err
+	}
+	if verdict, _ := rules.Verdict(asPnpmKnows(s)); verdict == trust.Allowed {
+		return byPnpm, nil
+	}
+	return "", nil
+}
+
+// asPnpmKnows is a package in the words of pnpm's settings.
+func asPnpmKnows(s install.Scripted) trust.Built {
+	b := trust.Built{Name: s.Name, Version: s.Version}
+	switch s.Origin.Kind {
+	case install.Registry:
+	case install.URL, install.Git:
+		b.Source = s.Origin.Place
+	default:
+		b.Source = "file:" + s.Origin.Place
+	}
+	return b
+}
+
+// placeholders tells of what pnpm, or somebody, wrote where a decision belongs:
+// pnpm refuses to do anything in such a profile.
+func (a approver) placeholders(name profile.Name) (warnings []string) {
+	rules, err := a.rules()
+	if err != nil {
+		return nil // who reads the file for more says it
+	}
+	for _, r := range rules {
+		if r.Placeholder != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: allowBuilds says %q of %s, which is no decision; %s takes it out, and %s decides",
+				ruleAt(r), r.Placeholder, r.Package, fault.ShellWords("dsh", "profile", "repair", name.String()),
+				fault.ShellWords("dsh", "plugin", "--profile", name.String(), "approve", r.Package)))
+		}
+	}
+	return warnings
+}
+
+func ruleAt(r trust.PnpmRule) string {
+	if r.Line > 0 {
+		return fmt.Sprintf("%s:%d", r.File, r.Line)
+	}
+	return r.File
+}
+
+// ScriptState is what becomes of the scripts of a package.
+type ScriptState string
+
+// The states of scripts.
+const (
+	ScriptsPending  ScriptState = "pending"  // nobody approved them
+	ScriptsDenied   ScriptState = "denied"   // pnpm's settings say that they do not run
+	ScriptsApproved ScriptState = "approved" // the next install runs them
+	ScriptsRan      ScriptState = "built"    // the package stands as they made it
+)
+
+// PackageScripts is a package of a profile that has scripts.
+type PackageScripts struct {
+	install.Pending
+	State ScriptState `json:"state"`
+	By    string      `json:"by"`   // whose word it is: dsh, pnpm or ""
+	Rule  string      `json:"rule"` // of pnpm, as it is written, with its file and line; "" for none
+}
+
+// ScriptsReport is the scripts of a profile's packages.
+type ScriptsReport struct {
+	Profile  string           `json:"profile"`
+	Dir      string           `json:"dir"`
+	Packages []PackageScripts `json:"packages"`
+	Logs     string           `json:"logs"` // the directory with what they printed
+	Warnings []string         `json:"-"`
+}
+
+// Scripts lists which packages of a profile have scripts, and what becomes of
+// them. It changes nothing.
+func Scripts(ctx context.Context, env Env, name profile.Name) (*ScriptsReport, error) {
+	report, warnings, err := reading(ctx, env, name, func(v staging.View) (*ScriptsReport, error) {
+		p, lock, err := env.lockedProfile(v, name)
+		if err != nil {
+			return nil, err
+		}
+		report := &ScriptsReport{Profile: name.String(), Dir: p.Dir, Packages: []PackageScripts{}, Logs: env.buildLogs(name)}
+		a := env.approver(func() string { return p.Dir }, p.Manifest)
+		report.Warnings = a.placeholders(name)
+		if lock == nil {
+			return report, nil
+		}
+		list, err := env.withScripts(p.Dir, lock)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			said, err := a.say(s)
+			if err != nil {
+				return nil, err
+			}
+			report.Packages = append(report.Packages, said)
+		}
+		return report, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	report.Warnings = slices.Concat(warnings, report.Warnings)
+	if why := trust.OpenApprovals(env.approvalsFile()).Exposed(); why != "" {
+		report.Warnings = append(report.Warnings, why)
+	}
+	return report, nil
+}
+
+func (env Env) buildLogs(name profile.Name) string {
+	return filepath.Join(env.Home.Place(name).State, buildsName)
+}
+
+// withScripts lists the packages with scripts of a lockfile.
+func (env Env) withScripts(dir string, lock *install.Lock) (list []install.WithScripts, err error) {
+	packages := store.Open(env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	return install.ScriptsIn(dir, lock, packages)
+}
+
+// say is what becomes of a package's scripts.
+func (a approver) say(s install.WithScripts) (PackageScripts, error) {
+	said := PackageScripts{Pending: s.Pending, State: ScriptsPending}
+	by, err := a.asked(s.Scripted)
+	if err != nil {
+		return said, err
+	}
+	rules, err := a.rules()
+	if err != nil {
+		return said, err
+	}
+	verdict, rule := rules.Verdict(asPnpmKnows(s.Scripted))
+	if verdict != trust.Undecided {
+		said.Rule = fmt.Sprintf("%s of %s (%s)", rule.Package, rule.Setting, ruleAt(rule))
+	}
+	switch said.By = by; {
+	case by != "" && s.Built:
+		said.State = ScriptsRan
+	case by != "":
+		said.State = ScriptsApproved
+	case verdict == trust.Denied:
+		said.State, said.By = ScriptsDenied, byPnpm
+	}
+	return said, nil
+}
+
+// ToApprove is what a word after approve means.
+type ToApprove struct {
+	Profile string
+	// Packages are those that are meant, each content once.
+	Packages []PackageScripts
+	// Inside says that the profile has them, so that approving builds them.
+	Inside bool
+}
+
+// FindScripts finds what a word after approve means: a package of the profile, by
+// its name or as name@version, or what add takes. What is not in the profile yet
+// is fetched into the store; nothing else changes.
+func FindScripts(ctx context.Context, env Env, opts PluginOptions, word string) (*ToApprove, error) {
+	report, err := Scripts(ctx, env, opts.Name)
+	if missing, ok := errors.AsType[*profile.MissingError](err); err != nil && (!ok || missing.Lost) {
+		return nil, err
+	}
+	found := &ToApprove{Profile: opts.Name.String(), Inside: true}
+	var names []string
+	if report != nil {
+		for _, p := range report.Packages {
+			if word == p.Name || word == p.Name+"@"+p.Version || word == p.Spec {
+				found.Packages = append(found.Packages, p)
+			}
+			names = append(names, p.Name)
+		}
+	}
+	if len(found.Packages) > 0 {
+		return found, nil
+	}
+	spec, err := install.ParseSpec(word, env.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Kind == install.Registry && spec.Wanted == "" {
+		err := fault.Errorf(fault.Package, "profile %s has no package %s with scripts", opts.Name, word)
+		if len(names) > 0 {
+			return nil, fault.WithHint(err, "it has %s", strings.Join(slices.Compact(names), ", "))
+		}
+		return nil, fault.WithHint(err, "%s says which version of a package is meant that is not in the profile yet",
+			fault.ShellWords("dsh", "plugin", "--profile", opts.Name.String(), "approve", word+"@VERSION"))
+	}
+	p, err := env.look(ctx, opts, spec)
+	if err != nil {
+		return nil, err
+	}
+	found.Inside = false
+	if len(p.Scripts) == 0 {
+		return nil, fault.Errorf(fault.Package, "%s@%s has no scripts that an installation would run", p.Name, p.Version)
+	}
+	a := env.approver(func() string { return env.Home.ProfileDir(opts.Name) }, nil)
+	said, err := a.say(*p)
+	found.Packages = []PackageScripts{said}
+	return found, err
+}
+
+// look finds a package that is not in the profile.
+func (env Env) look(ctx context.Context, opts PluginOptions, spec install.Spec) (found *install.WithScripts, err error) {
+	temp, err := scratchIn(env.Home.StoreDir())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, temp.close()) }()
+	p, files, err := env.planned(ctx, opts.Name, true, temp)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := settingsFor(opts, files, p.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	client, err := env.client(opts, files)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	packages := store.Open(env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	j := env.job(opts, p)
+	j.DryRun, j.Settings, j.Store, j.Registry = true, &settings, packages, client
+	if files != p.Dir {
+		j.Dir, j.Files = files, files
+	}
+	return j.Look(ctx, spec)
+}
+
+// ApprovedScripts says what approving did.
+type ApprovedScripts struct {
+	Profile  string           `json:"profile"`
+	Packages []PackageScripts `json:"packages"`
+	// Report is of the install that built them, nil where they are not in the
+	// profile yet.
+	Report *Report `json:"install,omitempty"`
+	// Add is the command that adds what is approved and not in the profile.
+	Add      string   `json:"add,omitempty"`
+	Warnings []string `json:"-"`
+}
+
+// ApproveScripts records that the scripts of packages may run, and installs, so
+// that they do. Only exactly what they are now is approved.
+func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToApprove, word string, now time.Time) (*ApprovedScripts, error) {
+	approvals := trust.OpenApprovals(env.approvalsFile())
+	for _, p := range what.Packages {
+		err := approvals.Approve(ctx, trust.Approval{Name: p.Name, Version: p.Version, Content: p.Content, Since: now})
+		if err != nil {
+			return nil, err
+		}
+	}
+	done := &ApprovedScripts{Profile: what.Profile, Packages: what.Packages}
+	if why := approvals.Exposed(); why != "" {
+		done.Warnings = append(done.Warnings, why)
+	}
+	if !what.Inside {
+		done.Add = fault.ShellWords("dsh", "plugin", "--profile", what.Profile, "add", word)
+		return done, nil
+	}
+	if maker := install.Maker(env.Home.ProfileDir(opts.Name)); install.IsManager(maker) {
+		done.Warnings = append(done.Warnings, fmt.Sprintf("%s laid out node_modules, so that dsh builds nothing in it; %s takes the profile over",
+			maker, fault.ShellWords("dsh", "profile", "adopt", what.Profile)))
+		return done, nil
+	}
+	report, err := Install(ctx, env, opts, install.InstallOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("approved, and then: %w", err)
+	}
+	done.Report = report
+	for i, p := range done.Packages {
+		if slices.ContainsFunc(report.Built, func(b install.Built) bool { return b.Name == p.Name && b.Version == p.Version }) {
+			done.Packages[i].State = ScriptsRan
+		} else {
+			done.Packages[i].State = ScriptsApproved
+		}
+		done.Packages[i].By = byUser
+	}
+	return done, nil
+}
+
+// RevokedScripts says which approvals were taken back.
+type RevokedScripts struct {
+	Package string           `json:"package"`
+	Revoked []trust.Approval `json:"revoked"`
+}
+
+// RevokeScripts takes the approvals of a package back, of one version or of all:
+// word is name or name@version. What was built stays until the next install.
+func RevokeScripts(ctx context.Context, env Env, word string) (*RevokedScripts, error) {
+	name, version := word, ""
+	if i := strings.LastIndexByte(word, '@'); i > 0 {
+		name, version = word[:i], word[i+1:]
+	}
+	revoked, err := trust.OpenApprovals(env.approvalsFile()).Revoke(ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	return &RevokedScripts{Package: word, Revoked: append([]trust.Approval{}, revoked...)}, nil
+}

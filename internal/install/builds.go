@@ -1,0 +1,413 @@
+package install
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"dsh/internal/fault"
+	"dsh/internal/install/store"
+)
+
+// Scripted is a package that may have scripts, as approvals speak of it.
+type Scripted struct {
+	Name, Version string
+	Origin        Origin
+	Content       store.Integrity // as it was published
+}
+
+// Pending is a package whose scripts did not run because nobody approved them.
+type Pending struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Place   string   `json:"place"` // the first of them
+	Spec    string   `json:"spec"`  // what approve takes for exactly this content
+	Content string   `json:"content"`
+	Scripts []Script `json:"scripts"`
+	// Chain leads from a dependency of the profile to it, as name@version.
+	Chain []string `json:"chain"`
+	// Missing are files that its package.json declares and that are not there.
+	Missing []string `json:"missing"`
+	// Prepare says that it comes from a repository and is made by its scripts into
+	// what is published, as opposed to native code that is compiled.
+	Prepare bool `json:"prepare"`
+}
+
+// Built is a package that was approved, and stands as its scripts made it.
+type Built struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	By      string `json:"by"` // by whose word: dsh or pnpm
+	// Reused says that the store had the result already.
+	Reused bool `json:"reused"`
+	// Confinement says what held the scripts, in words; "" where none ran.
+	Confinement string `json:"confinement,omitempty"`
+	Log         string `json:"log,omitempty"` // the file with what they printed
+}
+
+// scripted is what approvals are asked about of a package.
+func scripted(n Located) Scripted {
+	return Scripted{n.Name, n.Version, n.Origin, n.Integrity}
+}
+
+// building is one package of a tree that is to be built.
+type building struct {
+	at      string
+	n       Located
+	by      string // who approved it
+	scripts scripts
+	reach   map[string]bool // the places that it can load something from, its own left out
+	tree    *tree
+}
+
+// build finds out which packages of a tree stand as their scripts made them, in
+// [tree.built], and makes those contents that the store does not have. A package
+// is built once, for all profiles, and before anything of the profile changes.
+//
+// Where nobody approved anything, nothing is looked at.
+func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
+	t.built, j.built, j.leftOut = nil, nil, nil
+	approved := map[string]string{}
+	if j.Approved != nil {
+		for at, n := range t.lock.Nodes {
+			if n.Origin.Kind == Link || t.isSkipped(at) {
+				continue
+			}
+			by, err := j.Approved(scripted(n))
+			if err != nil {
+				return err
+			}
+			if by != "" {
+				approved[at] = by
+			}
+		}
+	}
+	if len(approved) == 0 {
+		return nil
+	}
+	if err := j.gather(ctx, c, t, t.pieces(func(at string) bool { return approved[at] != "" }), nil); err != nil {
+		return err
+	}
+	var list []building
+	for at, by := range approved {
+		n := t.lock.Nodes[at]
+		entry, ok := t.entries[n.Integrity]
+		if !ok || t.isSkipped(at) || !mayHaveScripts(n, entry) {
+			continue
+		}
+		s, _, err := readScripts(n, entry.Dir(), holds(entry))
+		if err != nil {
+			return err
+		}
+		if s.none() {
+			continue
+		}
+		reach := t.lock.reached([]string{at}, t.skipped)
+		delete(reach, at)
+		list = append(list, building{at, n, by, s, reach, t})
+	}
+	// What a package loads reaches less than the package itself, unless both need
+	// each other: so this is an order in which everything finds built what it needs.
+	slices.SortFunc(list, func(a, b building) int {
+		return cmp.Or(cmp.Compare(len(a.reach), len(b.reach)), strings.Compare(a.at, b.at))
+	})
+	t.built = map[string]store.Integrity{}
+	failed := map[store.Integrity]bool{}
+	for _, b := range list {
+		id, entry, err := j.buildOne(ctx, c, b)
+		if err != nil {
+			if !b.n.Optional || ctx.Err() != nil {
+				return err
+			}
+			t.skipped[b.at] = true
+			if !failed[b.n.Integrity] {
+				failed[b.n.Integrity] = true
+				j.leftOut = append(j.leftOut, "the optional package "+b.n.describe()+" was left out: "+err.Error())
+			}
+			continue
+		}
+		t.built[b.at], t.entries[id] = id, entry
+	}
+	return nil
+}
+
+// buildOne is what the scripts of a package make of it: from the store, or made
+// now.
+func (j *Job) buildOne(ctx context.Context, c *contents, b building) (store.Integrity, store.Entry, error) {
+	t, done := b.tree, Built{Name: b.n.Name, Version: b.n.Version, By: b.by, Reused: true}
+	id, entry := b.n.Integrity, t.entries[b.n.Integrity]
+	var err error
+	if len(b.scripts.prepare) > 0 {
+		id = b.preparedID()
+		if entry, err = j.once(ctx, id, b, func() (string, error) { return j.prepare(ctx, b, &done) }); err != nil {
+			return id, entry, err
+		}
+	}
+	if len(b.scripts.install) > 0 {
+		source, from := id, entry
+		id = b.installedID(source)
+		entry, err = j.once(ctx, id, b, func() (string, error) { return j.runInTree(ctx, c, b, source, from, &done) })
+	}
+	if err == nil && !slices.ContainsFunc(j.built, func(other Built) bool { return other.Name == done.Name && other.Version == done.Version }) {
+		j.built = append(j.built, done)
+	}
+	return id, entry, err
+}
+
+// once is the entry of a built content, which is made by a function that says in
+// which directory it is, if the store does not have it whole.
+func (j *Job) once(ctx context.Context, id store.Integrity, b building, make func() (dir string, err error)) (store.Entry, error) {
+	if entry, ok := j.Store.Get(id); ok && j.usable(&arrival{entry: entry}, &piece{places: []string{b.at}, located: b.n}) {
+		return entry, nil
+	}
+	dir, err := make()
+	if err != nil {
+		return store.Entry{}, err
+	}
+	return j.Store.AddBuilt(ctx, id, dir, j.Store.Limits)
+}
+
+// preparedID names what the scripts of a repository make of a package. What they
+// need is resolved when they run, so that it is not part of the name.
+func (b building) preparedID() store.Integrity {
+	return buildID("dsh-prepare 1", b.n.Integrity.String(), ThisPlatform().String(), nodeVersion())
+}
+
+// installedID names what a package's scripts make of a content of it, where it
+// can load what it can load in the tree.
+func (b building) installedID(source store.Integrity) store.Integrity {
+	var around []string
+	for at := range b.reach {
+		n := b.tree.lock.Nodes[at]
+		if n.Origin.Kind == Link {
+			around = append(around, nameAt(at)+" link:"+n.Origin.Place)
+		} else {
+			around = append(around, nameAt(at)+" "+b.tree.contentAt(at).String())
+		}
+	}
+	slices.Sort(around)
+	words := []string{"dsh-build 1", source.String(), ThisPlatform().String(), nodeVersion()}
+	return buildID(append(words, slices.Compact(around)...)...)
+}
+
+// buildID is a name for what follows from the words. Contents and their scripts
+// have one hash, so that scripts are not among the words.
+func buildID(words ...string) store.Integrity {
+	sum := sha512.Sum512([]byte(strings.Join(words, "\n") + "\n"))
+	id, _ := store.ParseIntegrity("sha512-" + base64.StdEncoding.EncodeToString(sum[:])) // it is one
+	return id
+}
+
+// nodeVersion is what the Node.js of this machine calls itself, "" where there is
+// none: native code is compiled for one.
+var nodeVersion = sync.OnceValue(func() string {
+	out, err := exec.Command("node", "--version").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+})
+
+// readScripts is the scripts of a package whose files are in dir, and the files
+// that it declares and does not have. has tells of its files and folders.
+func readScripts(n Located, dir string, has func(file string) bool) (s scripts, missing []string, err error) {
+	text, err := readPackageText(n.describe(), filepath.Join(dir, "package.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return scripts{}, nil, nil
+	}
+	if err != nil {
+		return scripts{}, nil, err
+	}
+	if s = scriptsIn(text, n.Origin.Kind == Git, has); s.none() {
+		return s, nil, nil
+	}
+	return s, declaredMissing(text, has), nil
+}
+
+// mayHaveScripts is false of most packages, without a look at their files.
+func mayHaveScripts(n Located, entry store.Entry) bool {
+	return entry.HasScripts() || n.Origin.Kind == Git && entry.HasPrepare()
+}
+
+// holds reports whether an entry has a file, or a folder with files.
+func holds(entry store.Entry) func(name string) bool {
+	return func(name string) bool {
+		return entry.Has(name) || slices.ContainsFunc(entry.Files(), func(f store.File) bool { return strings.HasPrefix(f.Path, name+"/") })
+	}
+}
+
+// WithScripts is a package of a profile that has scripts.
+type WithScripts struct {
+	Pending
+	Scripted Scripted `json:"-"`
+	Built    bool     `json:"-"` // it stands as they made it
+}
+
+// ScriptsIn lists the packages with scripts that a profile's lockfile names, by
+// name. What the store does not have is looked for in node_modules.
+func ScriptsIn(dir string, lock *Lock, packages *store.Store) ([]WithScripts, error) {
+	built, err := readBuilt(dir)
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{dir: dir, files: dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), built: built}
+	for _, n := range lock.Nodes {
+		if entry, ok := packages.Get(n.Integrity); ok {
+			t.entries[n.Integrity] = entry
+		}
+	}
+	return t.withScripts(everywhere)
+}
+
+// withScripts lists the packages with scripts at places of a tree, each content
+// once.
+func (t *tree) withScripts(places func(at string) bool) ([]WithScripts, error) {
+	var list []WithScripts
+	var ways map[string][]string
+	seen := map[store.Integrity]bool{}
+	for _, at := range sortedKeys(t.lock.Nodes) {
+		n := t.lock.Nodes[at]
+		if n.Origin.Kind == Link || seen[n.Integrity] || t.isSkipped(at) || !places(at) {
+			continue
+		}
+		seen[n.Integrity] = true
+		dir := filepath.Join(t.files, filepath.FromSlash(at))
+		has := func(file string) bool { return exists(dir, file) }
+		if entry, ok := t.entries[n.Integrity]; ok {
+			if !mayHaveScripts(n, entry) {
+				continue
+			}
+			dir, has = entry.Dir(), holds(entry)
+		}
+		s, missing, err := readScripts(n, dir, has)
+		if err != nil {
+			return nil, err
+		}
+		if s.none() {
+			continue
+		}
+		if ways == nil {
+			ways = t.lock.waysTo()
+		}
+		list = append(list, WithScripts{
+			Pending: pendingOf(n, at, s, missing, ways[at]), Scripted: scripted(n), Built: t.isBuilt(at),
+		})
+	}
+	slices.SortStableFunc(list, func(a, b WithScripts) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
+	})
+	return list, nil
+}
+
+func pendingOf(n Located, at string, s scripts, missing, chain []string) Pending {
+	return Pending{
+		Name: n.Name, Version: n.Version, Place: at, Spec: approvalSpec(n), Content: n.Integrity.String(), Scripts: s.all(),
+		Chain: append([]string{}, chain...), Missing: append([]string{}, missing...), Prepare: len(s.prepare) > 0,
+	}
+}
+
+// pending is the packages that a job has laid out and whose scripts nobody lets
+// run.
+func (j *Job) pending(t *tree) ([]Pending, error) {
+	all, err := t.withScripts(func(at string) bool { return t.laid(at) && !t.isBuilt(at) })
+	list := []Pending{}
+	for _, p := range all {
+		by := ""
+		if err == nil && j.Approved != nil {
+			by, err = j.Approved(p.Scripted)
+		}
+		if by == "" {
+			list = append(list, p.Pending)
+		}
+	}
+	return list, err
+}
+
+// Look finds what a spec names, brings its content into the store, and says which
+// scripts it has. Nothing of the profile changes.
+func (j *Job) Look(ctx context.Context, spec Spec) (*WithScripts, error) {
+	if err := j.begin(); err != nil {
+		return nil, err
+	}
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	pkg, err := find.find(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	n := Located{Package: pkg}
+	if pkg.Origin.Kind == Link {
+		return nil, fault.Errorf(fault.Other, "%s is a link to a folder, whose scripts are its owner's affair: dsh runs none of them", pkg.describe())
+	}
+	came := find.contents.want(pkg)
+	if err := came.wait(ctx); err != nil {
+		return nil, err
+	}
+	if came.err != nil {
+		return nil, fmt.Errorf("%s: %w", pkg.describe(), came.err)
+	}
+	s, missing, err := readScripts(n, came.entry.Dir(), holds(came.entry))
+	if err != nil {
+		return nil, err
+	}
+	return &WithScripts{Pending: pendingOf(n, "", s, missing, nil), Scripted: scripted(n)}, nil
+}
+
+// approvalSpec is what names exactly one content of a package to approve.
+func approvalSpec(n Located) string {
+	if n.Origin.Kind == Git {
+		return ShownSpec(n.Origin.Place)
+	}
+	return n.describe()
+}
+
+// waysTo is one shortest way from a dependency of the profile to each place, as
+// name@version.
+func (l *Lock) waysTo() map[string][]string {
+	chains := map[string][]string{}
+	for _, name := range sortedKeys(l.Wanted) {
+		l.reach(name, func(at string, chain func() []string) {
+			if known, ok := chains[at]; ok && len(known) == 1 {
+				return
+			}
+			if found := chain(); chains[at] == nil || len(found) < len(chains[at]) {
+				chains[at] = found
+			}
+		})
+	}
+	return chains
+}
+
+// needPrepare refuses a package of a repository that is nothing without its
+// scripts, before anything changes.
+func (j *Job) needPrepare(pending []Pending) error {
+	for _, p := range pending {
+		if !p.Prepare || len(p.Missing) == 0 {
+			continue
+		}
+		var texts []string
+		for _, s := range p.Scripts {
+			texts = append(texts, "\n  "+s.Event+": "+quote(s.Text))
+		}
+		err := fault.Errorf(fault.Policy, "%s@%s comes as source (%s): its package.json names %s, which only its own scripts make, and nobody approved that they run:%s",
+			p.Name, p.Version, fromProfile(p.Chain...), strings.Join(p.Missing, ", "), strings.Join(texts, ""))
+		return fault.WithHint(err, "%s shows them, asks, and lets them run; then the package can be added", j.command("approve", p.Spec))
+	}
+	return nil
+}
+
+// withoutSkipped is a tree's built contents without those of packages that turned
+// out not to be had.
+func (t *tree) withoutSkipped() {
+	maps.DeleteFunc(t.built, func(at string, _ store.Integrity) bool { return t.isSkipped(at) })
+}
