@@ -117,6 +117,7 @@ func rulesOf(root *yaml.Node) PnpmRules {
 		rules = append(rules, r)
 	}
 	if builds := workspace.Value(root, allowBuilds); builds != nil && builds.Kind == yaml.MappingNode {
+		first := map[string]int{} // by key, its place among the rules
 		for i := 0; i+1 < len(builds.Content); i += 2 {
 			key, value := builds.Content[i], builds.Content[i+1]
 			placeholder := ""
@@ -127,6 +128,12 @@ func rulesOf(root *yaml.Node) PnpmRules {
 				}
 			}
 			add(allowBuilds, key, isTrue(value), placeholder)
+			if before, ok := first[key.Value]; ok {
+				twice := fmt.Sprintf("it stands there twice, in lines %d and %d, which pnpm refuses", rules[before].Line, key.Line)
+				rules[before].Invalid, rules[len(rules)-1].Invalid = twice, twice
+			} else {
+				first[key.Value] = len(rules) - 1
+			}
 		}
 	}
 	for setting, allowed := range map[string]bool{onlyBuilt: true, neverBuilt: false, ignoredBuilt: false} {
