@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"nolitter":  noLitter,
 			"archive":   archive,
+			"pack":      pack,
 			"unpack":    unpack,
 			"requests":  requests,
 			"sameFiles": sameFiles,
@@ -84,6 +85,7 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Defer(server.Close)
+	server.Publish(filepath.Join(env.WorkDir, "public"))
 	env.Values[registryKey{}] = server
 	env.Values[underwayKey{}] = new(*exec.Cmd)
 	for _, dir := range []string{"home", "user", "tmp"} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -506,7 +507,7 @@ func (r *runner) pluginList(p *pluginRun) error {
 			if d.Layer > 0 {
 				layer = fmt.Sprintf("layer %d", d.Layer)
 			}
-			fmt.Fprintln(t, strings.TrimRight(strings.Join([]string{d.Name, version, d.Spec, layer}, "\t"), "\t"))
+			fmt.Fprintln(t, strings.TrimRight(strings.Join([]string{d.Name, version, cmp.Or(d.Written, d.Spec), layer}, "\t"), "\t"))
 		}
 		t.Flush()
 	})

@@ -39,6 +39,7 @@
 //	/osv/v1/querybatch             (POST) the ids of the OSV documents advisories/osv/ID.json about each package, of any version, one a page
 //	/osv/v1/vulns/ID               such a document
 //	/files/ARCHIVE.tgz             the tarball of ARCHIVE.txtar in the directory or in its folder files, whose packages no document mentions
+//	/public/PATH                   a file of the directory that Publish names, as a plain web server has it
 //	/redirect/PATH                 a redirect to /PATH
 //
 // # Faults

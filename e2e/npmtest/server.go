@@ -31,6 +31,7 @@ type Server struct {
 	brought  []string
 	spoiled  func(path string) bool
 	fault    Fault
+	public   string // a directory of plain files, "" for none
 }
 
 // New serves the archives of dir on a free port of 127.0.0.1 until Close is called.
@@ -126,6 +127,13 @@ func (s *Server) UseETags(on bool) {
 	s.etags = on
 }
 
+// Publish serves the files of a directory as they are, below /public/.
+func (s *Server) Publish(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.public = dir
+}
+
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests[r.URL.Path]++
@@ -144,7 +152,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // answer is what a registry in order answers.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	content, token := s.content, s.token
+	content, token, public := s.content, s.token, s.public
 	s.mu.Unlock()
 	if r.Method == http.MethodPost && authorized(w, r, token) && s.serveAdvisories(w, r) {
 		return
@@ -167,6 +175,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	if rest, ok := strings.CutPrefix(p, "redirect/"); ok {
 		http.Redirect(w, r, "/"+rest, http.StatusFound)
+		return
+	}
+	if strings.HasPrefix(p, "public/") && public != "" {
+		http.StripPrefix("/public/", http.FileServer(http.Dir(public))).ServeHTTP(w, r)
 		return
 	}
 	if rest, ok := strings.CutPrefix(p, "files/"); ok {

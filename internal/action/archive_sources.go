@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -56,11 +57,25 @@ func (x *exporter) addSources(ctx context.Context) error {
 			linked = linked || spec.Kind == install.Link
 		}
 	}
+	x.forgetPlaces()
 	if !linked {
 		return nil
 	}
 	// What a linked folder needs was its own affair, and is the profile's now.
 	return x.resolve(ctx)
+}
+
+// forgetPlaces leaves out of the lockfile what archives were made of on this
+// machine, for nobody can ask for that elsewhere, and what archives were made of
+// that do not travel.
+func (x *exporter) forgetPlaces() {
+	if x.lock == nil {
+		return
+	}
+	maps.DeleteFunc(x.lock.Sources, func(name string, w install.Written) bool {
+		node, _ := x.node(name)
+		return strings.HasPrefix(w.From, "file:") || node.Package == nil || path.Dir(node.Origin.Place) != install.ArchivesDir
+	})
 }
 
 // staysInside says whether a source is in the profile and travels with its

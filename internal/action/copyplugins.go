@@ -207,7 +207,12 @@ func (g *giver) take(env Env, opts CopyPluginsOptions, done *CopiedPlugins) (tak
 		if err != nil {
 			return nil, nil, err
 		}
-		taken = append(taken, install.Taken{Name: d.Name, Spec: spec, Kind: kind})
+		t := install.Taken{Name: d.Name, Spec: spec, Kind: kind}
+		if written, ok := g.lock.Sources[d.Name]; ok && strings.HasPrefix(spec, "file:"+install.ArchivesDir+"/") {
+			t.Written = &written
+			t.Archive = filepath.Join(g.Dir, filepath.FromSlash(strings.TrimPrefix(spec, "file:")))
+		}
+		taken = append(taken, t)
 	}
 	return taken, files, nil
 }
@@ -236,6 +241,9 @@ func (g *giver) respelled(d profile.Dependency, to string, files map[string][]by
 	}
 	inside, err := filepath.Rel(from, spec.Place)
 	if spec.Kind == install.Archive && err == nil && filepath.IsLocal(inside) {
+		if _, kept := g.lock.Sources[d.Name]; kept {
+			return "file:" + filepath.ToSlash(inside), nil // the job puts it there
+		}
 		if install.CheckArchive(spec.Place, g.lock.Nodes["node_modules/"+d.Name].Integrity) == nil {
 			data, err := os.ReadFile(spec.Place)
 			at := freeSource(to, filepath.Base(spec.Place), data, files)

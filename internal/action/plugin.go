@@ -230,6 +230,20 @@ type Listing struct {
 	Warnings     []string         `json:"-"`
 }
 
+// readableLock is the lockfile of a profile, nil where there is none that can be
+// read.
+func readableLock(file string) *install.Lock {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	lock, err := install.ParseLock(file, text)
+	if err != nil {
+		return nil
+	}
+	return lock
+}
+
 // List reads what a profile depends on. It changes nothing, and does not make
 // a profile that is missing.
 func List(ctx context.Context, env Env, name profile.Name) (*Listing, error) {
@@ -238,9 +252,11 @@ func List(ctx context.Context, env Env, name profile.Name) (*Listing, error) {
 		if err != nil {
 			return nil, err
 		}
+		list := install.List(p.Dir, p.Manifest)
+		readableLock(v.Path(filepath.Join(p.Dir, install.LockName))).Describe(list)
 		return &Listing{
 			Profile: name.String(), Dir: p.Dir,
-			Dependencies: install.List(p.Dir, p.Manifest), Bundles: append([]string{}, p.Manifest.Bundles()...),
+			Dependencies: list, Bundles: append([]string{}, p.Manifest.Bundles()...),
 		}, nil
 	})
 	if err != nil {

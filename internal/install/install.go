@@ -96,7 +96,10 @@ type Job struct {
 	present  present
 	pinned   map[string]*Package // what this command picked for the profile's own dependencies
 	built    []Built
-	leftOut  []string // what is to be said of builds
+	leftOut  []string           // what is to be said of builds
+	written  map[string]Written // what archives that this command keeps were made of, by dependency
+	archives map[string]string  // files with such archives, by place in the profile
+	notes    []string           // to be said where all goes well
 }
 
 // Result says what a job did.
@@ -215,6 +218,9 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 		wanted, stays := j.stays(spec, opts)
 		if !stays {
 			wanted = saved(spec, picked[i], j.Dir, old, opts.Exact)
+			if m := find.made(spec); m != nil {
+				picked[i], wanted = j.keepAs(spec.Name, picked[i], m)
+			}
 			j.pinned[spec.Name] = picked[i]
 		}
 		j.manifest.SetDependency(kind, spec.Name, wanted)
@@ -334,7 +340,7 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 		}
 	}
 	for _, name := range names {
-		if err := j.raise(ctx, find, name, latest); err != nil {
+		if err := j.raise(ctx, find, name, latest, !anew); err != nil {
 			return nil, err
 		}
 	}
@@ -344,9 +350,13 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 // raise moves the saved range of one dependency up to what it picks now, as
 // pnpm update does. Tags and what is no registry package stay as they are
 // written; exact versions and ranges that people write by hand do unless the
-// newest release is asked for.
-func (j *Job) raise(ctx context.Context, find *sources, name string, latest bool) error {
+// newest release is asked for. named says that the dependency was asked for by
+// its name.
+func (j *Job) raise(ctx context.Context, find *sources, name string, latest, named bool) error {
 	old, kind, _ := j.manifest.Dependency(name)
+	if w, ok := j.locked.source(name); ok && keptPlace(old, j.Dir) != "" {
+		return j.fetchAgain(ctx, find, name, w, named)
+	}
 	spec, err := ParseDependency(name, old, j.Dir)
 	if err != nil || spec.Kind != Registry {
 		return nil // settle says what is wrong with a spec
@@ -441,6 +451,7 @@ func (j *Job) locate() error {
 		return err
 	}
 	j.Dir, j.Files, j.pinned = real, files, map[string]*Package{}
+	j.written, j.archives = map[string]Written{}, map[string]string{}
 	return nil
 }
 
@@ -561,15 +572,19 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if err != nil {
 		return nil, err
 	}
+	archives, err := j.stageArchives(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
 	result.remember = func() { j.closure.save(j, lockText, wishes, result.tree) }
-	if res.root == nil && result.Tree == (TreeChange{}) && bytes.Equal(j.manifest.Bytes(), j.before.Bytes()) {
+	if res.root == nil && !archives && result.Tree == (TreeChange{}) && bytes.Equal(j.manifest.Bytes(), j.before.Bytes()) {
 		result.Unchanged, result.Changes = true, []Change{}
 		return result, nil
 	}
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
-	result.Warnings = slices.Concat(result.Warnings, told, find.deprecations(lock), find.tooNew(lock))
+	result.Warnings = slices.Concat(result.Warnings, told, j.notes, find.deprecations(lock), find.tooNew(lock))
 	if lock != j.locked {
 		var hosts []string
 		result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)

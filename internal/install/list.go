@@ -12,10 +12,11 @@ import (
 // Listed is one dependency of a profile as it is.
 type Listed struct {
 	Name    string `json:"name"`
-	Spec    string `json:"spec"`    // as package.json holds it, without secrets
-	Kind    string `json:"kind"`    // the section it stands in
-	Version string `json:"version"` // as installed; "" when it is not
-	Layer   int    `json:"layer"`   // its place in the bundle list from 1; 0 when it is no layer
+	Spec    string `json:"spec"`              // as package.json holds it, without secrets
+	Written string `json:"written,omitempty"` // what the archive that spec names was made of
+	Kind    string `json:"kind"`              // the section it stands in
+	Version string `json:"version"`           // as installed; "" when it is not
+	Layer   int    `json:"layer"`             // its place in the bundle list from 1; 0 when it is no layer
 }
 
 // List reads the dependencies of a profile and what is installed of them, in
@@ -33,6 +34,15 @@ func List(dir string, m *profile.Manifest) []Listed {
 		}
 	}
 	return list
+}
+
+// Describe adds to dependencies what a lock says of where they come from. A nil
+// lock says nothing.
+func (l *Lock) Describe(list []Listed) {
+	for i, d := range list {
+		written, _ := l.source(d.Name)
+		list[i].Written = written.From
+	}
 }
 
 // BranchState is what is odd about a package of a tree.

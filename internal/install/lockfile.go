@@ -54,6 +54,10 @@ type Lock struct {
 	Overrides map[string]string // by selector, see [Overrides]
 	AutoPeers bool              // peers that nobody provides are among the packages
 	Omitted   []string          // sorted names that are left to the installation
+
+	// Sources is what archives of [ArchivesDir] were made of, by the name of the
+	// dependency.
+	Sources map[string]Written
 }
 
 // Located is a package at its place in the tree.
@@ -214,6 +218,14 @@ func (l *Lock) Bytes() []byte {
 	w.scalars(0, "overrides", l.Overrides)
 	w.list(0, "omitted", l.Omitted)
 	w.scalars(0, "dependencies", l.Wanted)
+	if len(l.Sources) > 0 {
+		w.section(0, "sources")
+	}
+	for _, name := range sortedKeys(l.Sources) {
+		w.section(1, name)
+		w.scalar(2, "from", l.Sources[name].From)
+		w.scalar(2, "integrity", l.Sources[name].Integrity.String())
+	}
 	if len(l.Nodes) > 0 {
 		w.section(0, "packages")
 	}
@@ -411,6 +423,10 @@ type lockParser struct {
 	at       string  // its place, "" for none
 	nodeLine int
 
+	source     Written // that is being read
+	sourceName string  // of its dependency, "" for none
+	sourceLine int
+
 	overridesLine int
 }
 
@@ -430,6 +446,8 @@ const (
 	holdsTexts
 	holdsPackages
 	holdsFields
+	holdsSources
+	holdsSource
 )
 
 func (p *lockParser) parse(text string) error {
@@ -463,6 +481,9 @@ func (p *lockParser) parse(text string) error {
 	if p.version != lockVersion {
 		return fmt.Errorf("lockfileVersion is %q, and this dsh reads version %s", p.version, lockVersion)
 	}
+	if err := p.endSource(); err != nil {
+		return err
+	}
 	return p.endNode()
 }
 
@@ -491,6 +512,9 @@ func (p *lockParser) entry(depth int, content string) error {
 			err = p.endNode()
 		}
 		if err == nil {
+			err = p.endSource()
+		}
+		if err == nil {
 			err = p.topEntry(&v, &below)
 		}
 	case holdsTexts:
@@ -508,6 +532,13 @@ func (p *lockParser) entry(depth int, content string) error {
 		}
 	case holdsFields:
 		err = p.field(&v, &below)
+	case holdsSources:
+		if err = p.endSource(); err == nil {
+			below.holds = holdsSource
+			err = p.beginSource(&v)
+		}
+	case holdsSource:
+		err = p.sourceField(&v)
 	}
 	if err != nil {
 		return err
@@ -536,12 +567,54 @@ func (p *lockParser) topEntry(v *lockValue, below *lockParent) (err error) {
 		p.lock.Omitted, err = v.list()
 	case "dependencies":
 		err = v.texts(below, &p.lock.Wanted)
+	case "sources":
+		below.holds, err = holdsSources, v.nothing()
 	case "packages":
 		below.holds, err = holdsPackages, v.nothing()
 	default:
 		err = p.errorf("unknown key %q", v.key)
 	}
 	return err
+}
+
+// beginSource begins what the archive of a dependency was made of.
+func (p *lockParser) beginSource(v *lockValue) error {
+	if _, repeated := p.lock.Sources[v.key]; repeated {
+		return p.errorf("%q stands here twice", v.key)
+	}
+	if !ValidName(v.key) {
+		return p.errorf("%q is no package name", v.key)
+	}
+	p.source, p.sourceName, p.sourceLine = Written{}, v.key, p.line
+	return v.nothing()
+}
+
+func (p *lockParser) sourceField(v *lockValue) (err error) {
+	switch v.key {
+	case "from":
+		p.source.From, err = v.scalar()
+	case "integrity":
+		p.source.Integrity, err = v.integrity()
+	default:
+		err = p.errorf("unknown key %q", v.key)
+	}
+	return err
+}
+
+// endSource adds the source that was being read.
+func (p *lockParser) endSource() error {
+	if p.sourceName == "" {
+		return nil
+	}
+	if p.source.From == "" || p.source.Integrity.IsZero() {
+		return fmt.Errorf("line %d: the source of %q has to say from where it is, and its integrity", p.sourceLine, p.sourceName)
+	}
+	if p.lock.Sources == nil {
+		p.lock.Sources = map[string]Written{}
+	}
+	p.lock.Sources[p.sourceName] = p.source
+	p.sourceName = ""
+	return nil
 }
 
 // beginNode begins the package at a place.
@@ -581,12 +654,7 @@ func (p *lockParser) field(v *lockValue, below *lockParent) (err error) {
 	case "version":
 		n.Version, err = v.scalar()
 	case "integrity":
-		var text string
-		if text, err = v.scalar(); err == nil {
-			if n.Integrity, err = store.ParseIntegrity(text); err != nil {
-				err = fmt.Errorf("line %d: %w", p.line, err)
-			}
-		}
+		n.Integrity, err = v.integrity()
 	case "optional":
 		n.Optional, err = v.boolean()
 	case "os":
@@ -651,6 +719,16 @@ func (v *lockValue) scalar() (string, error) {
 		return "", v.parser.errorf("unexpected text behind the value of %q", v.key)
 	}
 	return value, nil
+}
+
+func (v *lockValue) integrity() (id store.Integrity, err error) {
+	text, err := v.scalar()
+	if err == nil {
+		if id, err = store.ParseIntegrity(text); err != nil {
+			err = fmt.Errorf("line %d: %w", v.parser.line, err)
+		}
+	}
+	return id, err
 }
 
 func (v *lockValue) boolean() (bool, error) {

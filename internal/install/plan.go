@@ -144,9 +144,11 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 	if !j.locked.holds(lock) {
 		plan.Files = append(plan.Files, LockName)
 	}
+	write, remove := j.archiveChanges(lock)
+	plan.Files = slices.Concat(plan.Files, sortedKeys(write), remove)
 	var hosts []string
 	result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
-	result.Warnings = slices.Concat(find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
+	result.Warnings = slices.Concat(j.notes, find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
 	return result, nil
 }
 

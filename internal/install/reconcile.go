@@ -113,6 +113,9 @@ func (j *Job) describe(t *tree, name string, before, now installed) Change {
 	if ok {
 		ch.From = j.from(n.Package)
 	}
+	if w, ok := t.lock.source(name); ok {
+		ch.From = w.From
+	}
 	switch {
 	case !depends:
 		ch.Action = Removed

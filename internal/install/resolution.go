@@ -43,7 +43,9 @@ func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c chang
 	if err != nil {
 		return nil, err
 	}
-	return &resolution{root: root, lock: lockOf(root, wishes)}, nil
+	lock := lockOf(root, wishes)
+	lock.Sources = j.writtenFor(lock)
+	return &resolution{root: root, lock: lock}, nil
 }
 
 // resolution resolves what the edited manifest asks for, or is the present

@@ -52,6 +52,9 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 	if err != nil {
 		return nil, err
 	}
+	if _, err := j.stageArchives(ctx, lock); err != nil {
+		return nil, err
+	}
 	result.Warnings = slices.Concat(result.Warnings, warnings, result.tree.lostLinks())
 	result.Changes = j.compare(result.tree)
 	return result, nil

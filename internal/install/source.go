@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
+	"dsh/internal/install/unpack"
 	"dsh/internal/npmrange"
 )
 
@@ -40,6 +42,7 @@ type sources struct {
 	ahead    errgroup.Group // requests made before they are needed
 	// What is to be said of packages that were picked, by name@version.
 	deprecated, young sync.Map
+	repacked          sync.Map // *made by Origin, of archives that were made of others
 }
 
 // sources makes the finder of one job. Done ends what was begun ahead.
@@ -171,23 +174,27 @@ func (s *sources) content(ctx context.Context, origin Origin, want store.Integri
 	}
 	switch origin.Kind {
 	case URL:
-		return s.fromAddress(ctx, origin.Place, want)
+		file, err := s.download(ctx, origin.Place)
+		if err != nil {
+			return store.Entry{}, err
+		}
+		entry, err := s.archived(ctx, origin, file, want)
+		return entry, within(ShownSpec(origin.Place), err)
 	case Archive:
-		file := nativePlace(s.job.Dir, origin.Place)
-		f, err := os.Open(seenAt(s.job.Dir, s.job.Files, origin.Place))
-		if errors.Is(err, fs.ErrNotExist) {
+		archive, _, _ := cutInside(origin.Place)
+		file := seenAt(s.job.Dir, s.job.Files, archive)
+		if coming := s.job.archives[archive]; coming != "" {
+			file = coming
+		}
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			// What was installed from it is kept, so that the file may go.
 			if entry, ok := s.kept(origin); ok && want.IsZero() {
 				return entry, nil
 			}
-			return store.Entry{}, fault.Errorf(fault.Package, "%s: there is no such file", file)
+			return store.Entry{}, fault.Errorf(fault.Package, "%s: there is no such file", nativePlace(s.job.Dir, archive))
 		}
-		if err != nil {
-			return store.Entry{}, err
-		}
-		defer f.Close()
-		entry, err := s.job.Store.AddTarball(ctx, f, want)
-		return entry, within(file, err)
+		entry, err := s.archived(ctx, origin, file, want)
+		return entry, within(nativePlace(s.job.Dir, archive), err)
 	default: // Folder
 		dir, seen := nativePlace(s.job.Dir, origin.Place), seenAt(s.job.Dir, s.job.Files, origin.Place)
 		if info, err := os.Stat(seen); err != nil || !info.IsDir() {
@@ -213,22 +220,74 @@ func (s *sources) kept(origin Origin) (store.Entry, bool) {
 	return store.Entry{}, false
 }
 
-// fromAddress downloads an archive into the store.
-func (s *sources) fromAddress(ctx context.Context, address string, want store.Integrity) (store.Entry, error) {
+// download fetches the archive that an origin of kind URL names.
+func (s *sources) download(ctx context.Context, place string) (file string, err error) {
+	spec, err := parsePlace(place, place, "")
+	if err != nil {
+		return "", err
+	}
+	address := forced(spec) + spec.Place
 	if s.job.Offline {
-		return store.Entry{}, fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", registry.ShownAddress(address))
+		return "", fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", ShownSpec(address))
 	}
-	file, err := Download(ctx, s.job.Registry, s.job.Store, address, s.job.Events.Received)
+	return Download(ctx, s.job.Registry, s.job.Store, address, s.job.Events.Received)
+}
+
+// archived brings the package in an archive of any format into the store. Where
+// pnpm could not install the archive as it is, another one is made of it.
+func (s *sources) archived(ctx context.Context, origin Origin, file string, want store.Integrity) (store.Entry, error) {
+	spec := Spec{Kind: origin.Kind}
+	if origin.Kind == URL {
+		var err error
+		if spec, err = parsePlace(origin.Place, origin.Place, ""); err != nil {
+			return store.Entry{}, err
+		}
+	} else {
+		spec.Place, spec.Inside, _ = cutInside(origin.Place)
+	}
+	in, err := os.Open(file)
 	if err != nil {
 		return store.Entry{}, err
 	}
-	f, err := os.Open(file)
+	defer in.Close()
+	info, err := in.Stat()
 	if err != nil {
 		return store.Entry{}, err
 	}
-	defer f.Close()
-	entry, err := s.job.Store.AddTarball(ctx, f, want)
-	return entry, within(registry.ShownAddress(address), err)
+	if !info.Mode().IsRegular() {
+		return store.Entry{}, fault.Errorf(fault.Package, "it is no file")
+	}
+	format, err := unpack.Format(in, info.Size())
+	if err != nil && !want.IsZero() {
+		err = cmp.Or(CheckArchive(file, want), err) // it is another file now, which says more
+	}
+	if err != nil {
+		return store.Entry{}, err
+	}
+	if isNpmArchive(spec, format) {
+		return s.job.Store.AddArchive(ctx, file, unpack.Options{Limits: s.job.Store.Limits, Links: true, Strip: true}, want)
+	}
+	was, err := ArchiveIntegrity(in)
+	if err != nil {
+		return store.Entry{}, err
+	}
+	entry, packed, err := s.repack(ctx, file, spec.Inside, want)
+	if err == nil {
+		s.repacked.Store(origin, &made{packed, Written{Integrity: was}})
+	}
+	return entry, err
+}
+
+// made is the archive that was made of what a spec asks for, nil where pnpm can
+// install that as it is.
+func (s *sources) made(spec Spec) *made {
+	m, ok := s.repacked.Load(Origin{spec.Kind, originPlace(spec, s.job.Dir)})
+	if !ok {
+		return nil
+	}
+	done := *m.(*made)
+	done.written.From = WrittenForm(spec)
+	return &done
 }
 
 // within says of which package an error of the store speaks.
@@ -311,7 +370,7 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 func shownPlace(spec Spec) string {
 	switch spec.Kind {
 	case URL:
-		return registry.ShownAddress(spec.Place)
+		return ShownSpec(spec.Place)
 	case Git:
 		return ShownSpec(spec.Git.String())
 	}

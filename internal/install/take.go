@@ -14,6 +14,10 @@ type Taken struct {
 	Name string
 	Spec string // as that profile writes it, with paths that are right from this one
 	Kind profile.DependencyKind
+	// Written is what the archive that the profile keeps of it was made of; nil
+	// where it keeps none. Archive is the other profile's archive.
+	Written *Written
+	Archive string
 }
 
 // taken is the dependencies that come from another profile, with its lockfile.
@@ -43,6 +47,12 @@ func (j *Job) Take(ctx context.Context, deps []Taken, from *Lock) (*Result, erro
 		}
 		names[i] = d.Name
 		j.manifest.SetDependency(d.Kind, d.Name, d.Spec)
+		if d.Written != nil {
+			j.written[d.Name] = *d.Written
+			if at := keptPlace(d.Spec, j.Dir); at != "" {
+				j.archives[at] = d.Archive
+			}
+		}
 	}
 	if err := j.linksLead(names); err != nil {
 		return nil, err

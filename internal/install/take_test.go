@@ -93,9 +93,9 @@ func TestTake(t *testing.T) {
 	w.write("copied/p.yml", "[] # edited\n")
 	w.offline = true
 	deps := []Taken{
-		{"linked", "link:../../linked", ""},
-		{"copied", "file:../../copied", profile.Dependencies},
-		{"is-odd", "3.0.0", profile.DevDependencies},
+		{Name: "linked", Spec: "link:../../linked", Kind: ""},
+		{Name: "copied", Spec: "file:../../copied", Kind: profile.Dependencies},
+		{Name: "is-odd", Spec: "3.0.0", Kind: profile.DevDependencies},
 	}
 	w.run("b", func(j *Job) (*Result, error) { return j.Take(t.Context(), deps, w.lock("a")) })
 
@@ -128,7 +128,7 @@ func TestTake(t *testing.T) {
 	}{
 		"twice":             {[]Taken{deps[2], deps[2]}, "is-odd is named twice"},
 		"a link to nothing": {deps[:1], "linked links to "},
-		"offline":           {[]Taken{{"left", "^1.0.0", ""}}, "--offline"},
+		"offline":           {[]Taken{{Name: "left", Spec: "^1.0.0", Kind: ""}}, "--offline"},
 	} {
 		before := w.ground("b").listing(t)
 		_, err := w.try("b", func(j *Job) (*Result, error) { return j.Take(t.Context(), c.deps, nil) })

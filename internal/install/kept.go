@@ -1,0 +1,430 @@
+package install
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dsh/internal/fault"
+	"dsh/internal/install/store"
+	"dsh/internal/install/unpack"
+	"dsh/internal/staging"
+)
+
+// ArchivesDir is the folder of a profile with the archives that it keeps: each
+// was made of a package that was asked for in a form of which pnpm understands
+// nothing, such as a folder in a zip archive. package.json names the archive,
+// and the lockfile says what it was made of.
+const ArchivesDir = "archives"
+
+// Written is what an archive that a profile keeps was made of.
+type Written struct {
+	From      string          // as it was asked for, see [WrittenForm]
+	Integrity store.Integrity // of the file that was there
+}
+
+// secretMark stands in a written form for what may have been secret.
+const secretMark = "***"
+
+// WrittenForm is the source of an archive that a profile keeps, as it can be asked
+// for again from anywhere on this machine. Where an address had user, password or
+// query, which can be secrets, it says only that there was something.
+func WrittenForm(spec Spec) string {
+	if spec.Kind != URL {
+		return "file:" + addInside(filepath.ToSlash(spec.Place), spec.Inside)
+	}
+	place := spec.Place
+	if shown := ShownSpec(place); shown != place {
+		scheme, rest, _ := strings.Cut(shown, "://")
+		_, before, _ := strings.Cut(place, "://")
+		if i := strings.IndexAny(before, "/?#"); i >= 0 {
+			before = before[:i]
+		}
+		if strings.Contains(before, "@") {
+			rest = secretMark + "@" + rest
+		}
+		rest, fragment, _ := strings.Cut(rest, "#")
+		if strings.Contains(place, "?") {
+			rest += "?" + secretMark
+		}
+		if fragment != "" {
+			rest += "#" + fragment
+		}
+		place = scheme + "://" + rest
+	}
+	return forced(spec) + addInside(place, spec.Inside)
+}
+
+// made is an archive that dsh made of another one.
+type made struct {
+	file    string // in a temporary directory of the store
+	written Written
+}
+
+// keptPlace is where a profile keeps the archive that it depends on as wanted; ""
+// where that is no such archive. dir is the profile's.
+func keptPlace(wanted, dir string) string {
+	spec, err := ParseDependency("x", wanted, dir)
+	if err != nil || spec.Kind != Archive || spec.Inside != "" {
+		return ""
+	}
+	at := originPlace(spec, dir)
+	if path.Dir(at) != ArchivesDir || !strings.HasSuffix(at, ".tgz") {
+		return ""
+	}
+	return at
+}
+
+// keepAs makes a package one whose archive the profile keeps, and returns how
+// package.json names that. What the archive was made of goes into the lockfile.
+func (j *Job) keepAs(name string, pkg *Package, m *made) (kept *Package, saved string) {
+	stem := strings.ReplaceAll(pkg.Name, "/", "+")
+	if isExact(pkg.Version) {
+		stem += "-" + pkg.Version
+	}
+	at := fmt.Sprintf("%s/%s-%s.tgz", ArchivesDir, stem, shortHash(pkg.Integrity))
+	copied := *pkg
+	copied.Origin = Origin{Archive, at}
+	j.written[name] = m.written
+	j.archives[at] = m.file
+	return &copied, "file:" + at
+}
+
+// shortHash is the first 8 hexadecimal digits of a hash.
+func shortHash(id store.Integrity) string {
+	sum, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(id.String(), "sha512-"))
+	return hex.EncodeToString(sum)[:8]
+}
+
+// source is what the archive of a dependency was made of. A nil lock knows of
+// none.
+func (l *Lock) source(name string) (Written, bool) {
+	if l == nil {
+		return Written{}, false
+	}
+	w, ok := l.Sources[name]
+	return w, ok
+}
+
+// fetchAgain asks again for what the archive of a dependency was made of, and
+// keeps a new one if that is something else now.
+func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Written, named bool) error {
+	if strings.Contains(was.From, secretMark) {
+		err := fault.Errorf(fault.Other, "%s was added from %s, and what is left out there is not kept, for it may be secret", name, was.From)
+		if named {
+			return fault.WithHint(err, "add it again with the whole address: %s", j.command("add", name+"@ADDRESS"))
+		}
+		j.notes = append(j.notes, err.Error())
+		return nil
+	}
+	spec, err := ParseSpec(was.From, j.Dir)
+	if err != nil {
+		return fmt.Errorf("%s, a source of %s: %w", LockName, name, err)
+	}
+	spec.Name = name
+	if _, err := os.Stat(spec.Place); spec.Kind == Archive && errors.Is(err, fs.ErrNotExist) {
+		return nil // what was made of it is kept, so that the file may go
+	}
+	pkg, err := find.find(ctx, spec)
+	if err != nil {
+		return err
+	}
+	_, kind, _ := j.manifest.Dependency(name)
+	m := find.made(spec)
+	switch {
+	case m == nil: // what is there now needs no keeping
+		j.pinned[name] = pkg
+		j.manifest.SetDependency(kind, name, saved(spec, pkg, j.Dir, "", false))
+	case m.written.Integrity != was.Integrity:
+		kept, wanted := j.keepAs(name, pkg, m)
+		j.pinned[name] = kept
+		j.manifest.SetDependency(kind, name, wanted)
+	}
+	return nil
+}
+
+// writtenFor is what the archives were made of that the profile depends on by a
+// lock.
+func (j *Job) writtenFor(lock *Lock) map[string]Written {
+	var all map[string]Written
+	for name, wanted := range lock.Wanted {
+		at := keptPlace(wanted, j.Dir)
+		if at == "" {
+			continue
+		}
+		w, ok := j.written[name]
+		if !ok && j.locked != nil && keptPlace(j.locked.Wanted[name], j.Dir) == at {
+			w, ok = j.locked.Sources[name]
+		}
+		if ok {
+			if all == nil {
+				all = map[string]Written{}
+			}
+			all[name] = w
+		}
+	}
+	return all
+}
+
+// keptArchives is the archives that a profile keeps by a lock, and the hash of
+// each. A nil lock has none.
+func keptArchives(lock *Lock) map[string]store.Integrity {
+	kept := map[string]store.Integrity{}
+	if lock == nil {
+		return kept
+	}
+	for name := range lock.Sources {
+		if n, ok := lock.at("node_modules/" + name); ok && n.Origin.Kind == Archive && path.Dir(n.Origin.Place) == ArchivesDir {
+			kept[n.Origin.Place] = n.Integrity
+		}
+	}
+	return kept
+}
+
+// archiveChanges is the archives that have to be written so that the profile
+// keeps what a lock says, and those of before that nothing needs any more.
+func (j *Job) archiveChanges(lock *Lock) (write map[string]store.Integrity, remove []string) {
+	write = keptArchives(lock)
+	for at := range keptArchives(j.locked) {
+		if _, stays := write[at]; !stays && !lock.names(at) {
+			remove = append(remove, at)
+		}
+	}
+	slices.Sort(remove)
+	maps.DeleteFunc(write, func(at string, _ store.Integrity) bool { return j.archives[at] == "" && exists(j.Files, at) })
+	return write, remove
+}
+
+// names reports whether a package of the lock comes from a file of the profile.
+func (l *Lock) names(at string) bool {
+	for _, n := range l.Nodes {
+		if n.Origin == (Origin{Archive, at}) {
+			return true
+		}
+	}
+	return false
+}
+
+// stageArchives puts into the transaction what makes the profile's archives those
+// of a lock. One that is lost is made anew from the store.
+func (j *Job) stageArchives(ctx context.Context, lock *Lock) (changed bool, err error) {
+	write, remove := j.archiveChanges(lock)
+	for _, at := range sortedKeys(write) {
+		data, err := j.archiveData(ctx, at, write[at])
+		if err != nil {
+			return false, err
+		}
+		if err := j.Tx.WriteFile(at, data, 0o644); err != nil {
+			return false, err
+		}
+	}
+	if len(remove) > 0 && len(keptArchives(lock)) == 0 && j.onlyArchives(remove) {
+		remove = []string{ArchivesDir}
+	}
+	for _, at := range remove {
+		if err := j.Tx.Remove(at); err != nil {
+			return false, err
+		}
+	}
+	return len(write)+len(remove) > 0, nil
+}
+
+// onlyArchives reports whether nothing but those files is in the folder of
+// archives.
+func (j *Job) onlyArchives(places []string) bool {
+	entries, err := os.ReadDir(filepath.Join(j.Files, ArchivesDir))
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return !slices.Contains(places, ArchivesDir+"/"+e.Name())
+	})
+}
+
+func (j *Job) archiveData(ctx context.Context, at string, want store.Integrity) ([]byte, error) {
+	if file := j.archives[at]; file != "" {
+		data, err := os.ReadFile(file)
+		if err == nil {
+			if id, err := ArchiveIntegrity(bytes.NewReader(data)); err == nil && id == want {
+				return data, nil
+			}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	entry, ok := j.Store.Get(want)
+	if !ok {
+		return nil, fault.Errorf(fault.Package, "%s is lost, and the store does not have what was in it", at)
+	}
+	return Remade(ctx, entry, j.Store.Limits)
+}
+
+// Remade is the bytes of an archive that a profile keeps, made anew from the
+// content that the store has of it. What has another hash is no such archive, and
+// a [*store.MismatchError].
+func Remade(ctx context.Context, entry store.Entry, limits unpack.Limits) ([]byte, error) {
+	var b bytes.Buffer
+	if err := PackEntry(ctx, &b, entry, limits); err != nil {
+		return nil, err
+	}
+	got, err := ArchiveIntegrity(bytes.NewReader(b.Bytes()))
+	if err == nil && got != entry.Integrity {
+		err = &store.MismatchError{Want: entry.Integrity, Got: got}
+	}
+	return b.Bytes(), err
+}
+
+// PackEntry writes a content of the store as an archive such as registries have:
+// the same bytes for the same content. Copies stand in the place of links, which
+// registries' archives do not hold. What is more than the limits allow is refused.
+func PackEntry(ctx context.Context, w io.Writer, entry store.Entry, limits unpack.Limits) error {
+	left := cmp.Or(limits.Unpacked, unpack.Default.Unpacked)
+	return unpack.WriteTarball(ctx, w, func(add func(unpack.Member, io.Reader) error) error {
+		return entry.EachFile(ctx, func(m unpack.Member, content io.Reader) error {
+			if left -= m.Size; left < 0 { // many links can lead to one file
+				return &unpack.LimitError{Entry: m.Name, Beyond: "is too large with copies in the place of its links"}
+			}
+			return add(m, content)
+		})
+	})
+}
+
+// isNpmArchive reports whether pnpm can install the archive in a file as it is,
+// and as it is asked for.
+func isNpmArchive(spec Spec, format string) bool {
+	return format == unpack.TarGzip && spec.Inside == "" && spec.Forced == "" && (spec.Kind != Archive || hasNpmArchiveName(spec.Place))
+}
+
+// repack makes of the package in an archive of any format one as registries have
+// them, and brings that into the store. In the archive the package is the folder
+// inside.
+func (s *sources) repack(ctx context.Context, file, inside string, want store.Integrity) (entry store.Entry, packed string, err error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return entry, "", err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return entry, "", err
+	}
+	limits := s.job.Store.Limits
+	root, err := findRoot(ctx, in, info.Size(), limits, inside)
+	if err != nil {
+		return entry, "", err
+	}
+	dir, err := s.job.Store.TempDir()
+	if err != nil {
+		return entry, "", err
+	}
+	scratch := store.Open(filepath.Join(dir, "scratch"))
+	scratch.Limits = limits
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	var rules unpack.Rules
+	rules.Reset(unpack.Options{Limits: limits, Links: true, Inside: root})
+	tree, err := scratch.AddTree(ctx, limits, func(add func(unpack.Member, io.Reader) error) error {
+		err := unpack.Walk(ctx, in, info.Size(), limits, func(m unpack.Member, content io.Reader) error {
+			name, _, err := rules.Admit(m)
+			if err != nil || name == "" {
+				return err
+			}
+			m.Name = name
+			return add(m, content)
+		})
+		if err != nil {
+			return err
+		}
+		return rules.Finish()
+	})
+	if err != nil {
+		return entry, "", err
+	}
+	packed = filepath.Join(dir, "package.tgz")
+	out, err := staging.OS.Create(packed, 0o644)
+	if err != nil {
+		return entry, "", err
+	}
+	err = PackEntry(ctx, out, tree, limits)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return entry, "", err
+	}
+	made, err := os.Open(packed)
+	if err != nil {
+		return entry, "", err
+	}
+	defer made.Close()
+	entry, err = s.job.Store.AddTarball(ctx, made, want)
+	return entry, packed, err
+}
+
+// mostNamed is how many folders of an archive are named in an error.
+const mostNamed = 20
+
+// findRoot is the folder of an archive, as its members' names have it, in which
+// the package is that is asked for as the folder inside, "" for its top. Most
+// archives that people make have one folder at the top, with everything in it,
+// which need not be named.
+func findRoot(ctx context.Context, in io.ReaderAt, size int64, limits unpack.Limits, inside string) (string, error) {
+	tops := map[string]bool{}
+	folders := map[string]bool{} // that hold a package.json
+	holds := map[string]bool{}   // first folders, "" or one of tops, below which there is something in the folder inside
+	err := unpack.Walk(ctx, in, size, limits, func(m unpack.Member, _ io.Reader) error {
+		if m.Type != unpack.File && m.Type != unpack.Link {
+			return nil
+		}
+		name := strings.TrimPrefix(path.Clean("/"+m.Name), "/")
+		top, rest, below := strings.Cut(name, "/")
+		if below {
+			tops[top] = true
+		} else {
+			tops[""] = true // a file at the top
+		}
+		if path.Base(name) == "package.json" && len(folders) < 1000 {
+			folders[path.Dir(name)] = true
+		}
+		if inside != "" && strings.HasPrefix(name, inside+"/") {
+			holds[""] = true
+		}
+		if inside != "" && strings.HasPrefix(rest, inside+"/") {
+			holds[top] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	only := ""
+	if len(tops) == 1 {
+		for only = range tops {
+		}
+	}
+	switch {
+	case inside == "" && folders["."]:
+		return "", nil
+	case inside == "":
+		return only, nil
+	case holds[""]:
+		return inside, nil
+	case only != "" && holds[only]:
+		return only + "/" + inside, nil
+	}
+	var named []string
+	for _, folder := range sortedKeys(folders) {
+		if folder = strings.TrimPrefix(strings.TrimPrefix(folder, only), "/"); folder != "" && folder != "." && len(named) < mostNamed {
+			named = append(named, folder)
+		}
+	}
+	if len(named) == 0 {
+		return "", fault.Errorf(fault.Package, "there is no folder %s in it, and no folder that is a package", inside)
+	}
+	return "", fault.Errorf(fault.Package, "there is no folder %s in it; packages in it are %s", inside, strings.Join(named, ", "))
+}
