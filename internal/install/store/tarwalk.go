@@ -112,6 +112,9 @@ func walkTar(archive []byte, list []member) (members []member, ok bool) {
 				pax = records
 				continue
 			}
+			if records.path != "" || records.link != "" || records.hasSize {
+				return nil, false // which only one member can have
+			}
 			// What is said of all members is left out, as in archive/tar.
 			m.data = nil
 			list = append(list, m)

@@ -9,6 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -125,7 +129,7 @@ func decompress(format string, packed *counted, limits Limits) (text io.Reader, 
 		text = newXZ(packed, limits)
 	case TarZstd:
 		var zr *zstd.Decoder
-		zr, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		zr, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(uint64(min(maxWindow, max(usualWindow, limits.stream())))))
 		if err == nil {
 			text, done = zr, zr.Close
 		}
@@ -135,9 +139,13 @@ func decompress(format string, packed *counted, limits Limits) (text io.Reader, 
 	return text, done, err
 }
 
-// maxWindow is how much of its past a decompressor may keep in memory. What
-// xz -9 and zstd --ultra make with their defaults needs no more.
-const maxWindow = 64 << 20
+// A decompressor keeps some of its past in memory. What the compressors make with
+// the best of their usual levels needs no more than maxWindow, or, of zstd,
+// usualWindow, which is allowed even where less than that may be unpacked.
+const (
+	maxWindow   = 64 << 20
+	usualWindow = 8 << 20
+)
 
 // walkTar goes through the text of a tar archive. packed counts what it was
 // unpacked from.
@@ -153,6 +161,9 @@ func walkTar(ctx context.Context, text io.Reader, packed *counted, limits Limits
 			return nil
 		}
 		if err != nil {
+			if bounded.entry != "" {
+				err = fmt.Errorf("after %q: %w", bounded.entry, err)
+			}
 			return archiveError(err)
 		}
 		bounded.entry = header.Name
@@ -160,13 +171,35 @@ func walkTar(ctx context.Context, text io.Reader, packed *counted, limits Limits
 			Name: header.Name, Link: header.Linkname, Type: TypeOf(header.Typeflag),
 			Executable: header.Typeflag == tar.TypeReg && header.Mode&0o111 != 0, Size: header.Size,
 		}
-		if isSparse(header) {
+		switch {
+		case isSparse(header):
 			m.Type = Sparse
+		case m.Type == Meta && speaksOf(header.PAXRecords, "path", "linkpath", "size"):
+			return &UnsafeEntryError{header.Name, "says for all members what only one can have"}
 		}
 		if err := visit(m, memberReader{tr}); err != nil {
 			return err
 		}
 	}
+}
+
+// Top is the one folder that all files of an archive are in, "" where there is none:
+// archives of releases have one or not, as their makers like.
+func Top(ctx context.Context, r io.ReaderAt, size int64, limits Limits) (string, error) {
+	top, several := "", false
+	err := Walk(ctx, r, size, limits, func(m Member, _ io.Reader) error {
+		if m.Type == Dir || m.Type == Meta {
+			return nil
+		}
+		first, rest, _ := strings.Cut(path.Clean(m.Name), "/")
+		several = several || rest == "" || top != "" && first != top
+		top = first
+		return nil
+	})
+	if err != nil || several || !fs.ValidPath(top) {
+		return "", err
+	}
+	return top, nil
 }
 
 // TypeOf is the type of a member by its flag in a tar archive.
@@ -191,11 +224,17 @@ func TypeOf(flag byte) Type {
 // isSparse tells sparse files of the PAX formats, whose flag is that of files.
 func isSparse(h *tar.Header) bool {
 	for key := range h.PAXRecords {
-		if len(key) > 11 && key[:11] == "GNU.sparse." {
+		if strings.HasPrefix(key, "GNU.sparse.") {
 			return true
 		}
 	}
 	return false
+}
+
+// speaksOf reports whether there is a record of one of the keys. Programs differ in
+// what they make of some.
+func speaksOf(records map[string]string, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { _, ok := records[key]; return ok })
 }
 
 // memberReader gives what breaks in a member its class.

@@ -62,7 +62,7 @@ type zipHeader struct {
 }
 
 func walkZip(ctx context.Context, r io.ReaderAt, size int64, limits Limits, visit func(Member, io.Reader) error) error {
-	at, end, err := zipDirectory(r, size)
+	at, end, count, err := zipDirectory(r, size)
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,15 @@ func walkZip(ctx context.Context, r io.ReaderAt, size int64, limits Limits, visi
 		}
 		h, err := readZipEntry(read)
 		if errors.Is(err, io.EOF) {
+			if count != 0 {
+				return errZip
+			}
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		count--
 		if err := w.entry(h, visit); err != nil {
 			return err
 		}
@@ -87,10 +91,10 @@ func walkZip(ctx context.Context, r io.ReaderAt, size int64, limits Limits, visi
 
 // zipDirectory finds the directory of a zip archive. It ends where the record
 // that tells of it begins, which ends with the file.
-func zipDirectory(r io.ReaderAt, size int64) (at, end int64, err error) {
+func zipDirectory(r io.ReaderAt, size int64) (at, end int64, count uint64, err error) {
 	tail := make([]byte, min(size, zipEndSize+zipMaxComment))
 	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {
-		return 0, 0, fmt.Errorf("read archive: %w", err)
+		return 0, 0, 0, fmt.Errorf("read archive: %w", err)
 	}
 	i := len(tail) - zipEndSize
 	for ; i >= 0; i-- {
@@ -100,50 +104,50 @@ func zipDirectory(r io.ReaderAt, size int64) (at, end int64, err error) {
 		}
 	}
 	if i < 0 {
-		return 0, 0, fault.Errorf(fault.Package, "read archive: the zip archive has no directory at its end")
+		return 0, 0, 0, fault.Errorf(fault.Package, "read archive: the zip archive has no directory at its end")
 	}
 	b := tail[i:]
 	disk, first, length := le16(b[4:]), le16(b[6:]), int64(le32(b[12:]))
-	at, end = int64(le32(b[16:])), size-int64(len(b))
-	if at == math.MaxUint32 || length == math.MaxUint32 || le16(b[10:]) == math.MaxUint16 {
+	at, end, count = int64(le32(b[16:])), size-int64(len(b)), uint64(le16(b[10:]))
+	if at == math.MaxUint32 || length == math.MaxUint32 || count == math.MaxUint16 {
 		var ok bool
-		if at, length, end, ok = zip64Directory(r, end, at, length); !ok {
-			return 0, 0, errZip
+		if at, length, count, end, ok = zip64Directory(r, end, at, length, count); !ok {
+			return 0, 0, 0, errZip
 		}
 		disk, first = 0, 0
 	}
 	if disk != 0 || first != 0 {
-		return 0, 0, fault.Errorf(fault.Package, "read archive: the zip archive is one part of several")
+		return 0, 0, 0, fault.Errorf(fault.Package, "read archive: the zip archive is one part of several")
 	}
 	if at < 0 || length < 0 || at > end || length != end-at {
-		return 0, 0, errZip
+		return 0, 0, 0, errZip
 	}
-	return at, end, nil
+	return at, end, count, nil
 }
 
 // zip64Directory reads the record of large archives, which stands before the
 // short one if there is one.
-func zip64Directory(r io.ReaderAt, end, shortAt, shortLength int64) (at, length, newEnd int64, ok bool) {
+func zip64Directory(r io.ReaderAt, end, shortAt, shortLength int64, shortCount uint64) (at, length int64, count uint64, newEnd int64, ok bool) {
 	var where [zipAt64Size]byte
 	if end < zipAt64Size {
-		return 0, 0, 0, false
+		return 0, 0, 0, 0, false
 	}
 	if _, err := r.ReadAt(where[:], end-zipAt64Size); err != nil {
-		return 0, 0, 0, false
+		return 0, 0, 0, 0, false
 	}
 	if le32(where[:]) != zipEnd64At {
 		// Exactly 65,535 entries need no such record.
-		return shortAt, shortLength, end, shortAt != math.MaxUint32 && shortLength != math.MaxUint32
+		return shortAt, shortLength, shortCount, end, shortAt != math.MaxUint32 && shortLength != math.MaxUint32
 	}
 	record := int64(le64(where[8:]))
 	var b [zipEnd64Size]byte
 	if record < 0 || record > end-zipAt64Size-zipEnd64Size {
-		return 0, 0, 0, false
+		return 0, 0, 0, 0, false
 	}
 	if _, err := r.ReadAt(b[:], record); err != nil || le32(b[:]) != zipEnd64 {
-		return 0, 0, 0, false
+		return 0, 0, 0, 0, false
 	}
-	return int64(le64(b[48:])), int64(le64(b[40:])), record, le32(b[16:]) == 0 && le32(b[20:]) == 0
+	return int64(le64(b[48:])), int64(le64(b[40:])), le64(b[32:]), record, le32(b[16:]) == 0 && le32(b[20:]) == 0
 }
 
 // readZipEntry reads the next entry of the directory; io.EOF is its end.
