@@ -22,6 +22,7 @@ import (
 	"dsh/internal/install/store"
 	"dsh/internal/profile"
 	"dsh/internal/staging"
+	"dsh/internal/trust"
 )
 
 // ImportOptions say how an archive becomes a profile.
@@ -226,7 +227,7 @@ func (a *Archive) check(opts ImportOptions) (err error) {
 		}
 	}
 	a.cleanNpmrc(opts)
-	return nil
+	return a.cleanApprovals()
 }
 
 // anyDir stands for the profile's directory where only what is in it counts.
@@ -296,6 +297,40 @@ func (a *Archive) cleanNpmrc(opts ImportOptions) {
 			a.files[i].Data = kept
 		}
 	}
+}
+
+// cleanApprovals takes out of the settings for pnpm what its sender said of
+// scripts: that they may run here is for somebody here to say.
+func (a *Archive) cleanApprovals() error {
+	settings, _ := a.text(install.WorkspaceName)
+	rules, err := trust.PnpmApprovals(settings, a.manifest.Bytes())
+	if err != nil {
+		return nil // who reads it for more says it, and nothing runs by it
+	}
+	var allowed []string
+	for _, r := range rules {
+		if r.Allowed {
+			allowed = append(allowed, r.Package)
+		}
+	}
+	if a.manifest.RemoveFromPnpm(trust.PnpmSettings()...) {
+		a.replace(manifestName, a.manifest.Bytes())
+	}
+	if len(settings) > 0 {
+		kept, err := trust.WithoutRules(settings)
+		if err != nil {
+			return fault.Errorf(fault.Policy, "its %s lets scripts run: %w, so that it cannot be taken out", install.WorkspaceName, err)
+		}
+		a.replace(install.WorkspaceName, kept)
+	}
+	settings, _ = a.text(install.WorkspaceName)
+	if left, err := trust.PnpmApprovals(settings, a.manifest.Bytes()); err != nil || len(left) > 0 {
+		return fault.Errorf(fault.Policy, "its %s says twice which scripts may run, so that it cannot be taken out", manifestName)
+	}
+	if len(allowed) > 0 {
+		a.Plan.Warnings = append(a.Plan.Warnings, fmt.Sprintf("left out: that scripts of %s may run, as its sender said; dsh plugin approve says it here", strings.Join(allowed, ", ")))
+	}
+	return nil
 }
 
 // refusedOfOthers says why a line of somebody else's .npmrc is not taken, "" if it

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,17 @@ func (env Env) approver(dir func() string, m *profile.Manifest) approver {
 			if m != nil {
 				manifest = m.Bytes()
 			}
+			if !mentionsBuilds(text) && !mentionsBuilds(manifest) {
+				return nil, nil // to read YAML takes longer than all else that an install does where nothing changes
+			}
 			return trust.PnpmApprovals(text, manifest)
 		}),
 	}
+}
+
+// mentionsBuilds is false of a text that says nothing of scripts to pnpm.
+func mentionsBuilds(text []byte) bool {
+	return slices.ContainsFunc(trust.PnpmSettings(), func(key string) bool { return bytes.Contains(text, []byte(key)) })
 }
 
 // Whose word it is that scripts may run.
@@ -62,12 +71,13 @@ func (a approver) asked(s install.Scripted) (by string, err error) {
 	if err != nil {
 		return "", err
 	}
-	content := s.Content.String()
-	if content != "" && slices.ContainsFunc(list, func(p trust.Approval) bool { return p.Name == s.Name && p.Content == content }) {
-		return byUser, nil
+	for _, p := range list {
+		if p.Name == s.Name && !s.Content.IsZero() && p.Content == s.Content.String() {
+			return byUser, nil
+		}
 	}
 	rules, err := a.rules()
-	if err != nil {
+	if err != nil || len(rules) == 0 {
 		return "", err
 	}
 	if verdict, _ := rules.Verdict(asPnpmKnows(s)); verdict == trust.Allowed {

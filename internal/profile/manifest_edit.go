@@ -304,3 +304,25 @@ func (m *Manifest) Rename(from, to Name) bool {
 
 // packageName is the name in the manifest of a fresh profile.
 func packageName(name Name) string { return "dsh-profile-" + name.text }
+
+// RemoveFromPnpm takes settings out of the member "pnpm", and says whether there
+// were any.
+func (m *Manifest) RemoveFromPnpm(keys ...string) bool {
+	found := false
+	for _, key := range keys {
+		for {
+			i := indexOf(members(m.root), "pnpm")
+			if i < 0 {
+				break
+			}
+			section := members(m.root)[i].Value
+			at := indexOf(members(section), key)
+			if at < 0 {
+				break
+			}
+			m.remove(section, at)
+			found = true
+		}
+	}
+	return found
+}

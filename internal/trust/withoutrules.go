@@ -1,0 +1,51 @@
+package trust
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"dsh/internal/workspace"
+)
+
+// PnpmSettings are the settings of pnpm that are about scripts, as they stand in
+// pnpm-workspace.yaml and under "pnpm" in package.json.
+func PnpmSettings() []string {
+	return []string{allowBuilds, onlyBuilt, neverBuilt, ignoredBuilt, dangerouslyAllows}
+}
+
+// WithoutRules is the text of a pnpm-workspace.yaml without all that it says of
+// scripts, and otherwise byte for byte as it was. It is an error where that does
+// not stand on lines of its own.
+func WithoutRules(text []byte) ([]byte, error) {
+	for {
+		root, err := workspace.Root(text)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(root.Content, func(n *yaml.Node) bool { return slices.Contains(PnpmSettings(), n.Value) })
+		for i >= 0 && i%2 == 1 { // a value
+			next := slices.IndexFunc(root.Content[i+1:], func(n *yaml.Node) bool { return slices.Contains(PnpmSettings(), n.Value) })
+			if next < 0 {
+				i = -1
+				break
+			}
+			i += 1 + next
+		}
+		if i < 0 {
+			return text, nil
+		}
+		lines := bytes.SplitAfter(text, []byte("\n"))
+		end := len(lines)
+		if i+2 < len(root.Content) {
+			end = root.Content[i+2].Line - 1
+		}
+		edited := slices.Concat(bytes.Join(lines[:root.Content[i].Line-1], nil), bytes.Join(lines[end:], nil))
+		if !workspace.SaysInstead(text, edited, root.Content[i].Value, nil) || len(edited) >= len(text) {
+			return nil, errors.New(root.Content[i].Value + " does not stand on lines of its own")
+		}
+		text = edited
+	}
+}
