@@ -2,29 +2,17 @@ package build
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"dsh/internal/fault"
 )
-
-// testNode is the Node.js of this system. Tests need one.
-var testNode = sync.OnceValue(func() Node {
-	n, err := FindNode(context.Background(), os.Getenv)
-	if err != nil || n.Program == "" {
-		panic(fmt.Sprint("no Node.js: ", err))
-	}
-	return n
-})
 
 // request is a package in an odd place, with one script.
 func request(t *testing.T, text string) Request {
@@ -36,7 +24,7 @@ func request(t *testing.T, text string) Request {
 	}
 	return Request{
 		Name: "pkg", Version: "1.0.0", Dir: dir, Root: root, Temp: t.TempDir(),
-		Scripts: []Script{{"postinstall", text}}, Getenv: os.Getenv, Timeout: time.Minute, Node: testNode(),
+		Scripts: []Script{{"postinstall", text}}, Getenv: os.Getenv, Timeout: time.Minute, Node: testNode(t),
 	}
 }
 
@@ -123,7 +111,7 @@ func TestEnvironment(t *testing.T) {
 	for _, name := range []string{"NPM_TOKEN", "DSH_HOME", "DSH_NPM_TOKEN", "HTTPS_PROXY", "NODE_OPTIONS", "npm_config_registry", "SSH_AUTH_SOCK", "GIT_DIR", "LD_PRELOAD"} {
 		t.Setenv(name, "secret-"+name)
 	}
-	q := request(t, "env; pwd; which sh node")
+	q := request(t, "env; pwd")
 	r, err := Run(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +122,7 @@ func TestEnvironment(t *testing.T) {
 	env := q.environ(q.Scripts[0], "/bin/sh")
 	for _, want := range []string{
 		"HOME=" + q.Temp + "/home", "TMPDIR=" + q.Temp + "/tmp", "LANG=C.UTF-8", "npm_lifecycle_event=postinstall", "npm_package_name=pkg",
-		"npm_package_version=1.0.0", "npm_node_execpath=" + testNode().Program, "NODE=" + testNode().Program, "npm_execpath=", "INIT_CWD=" + q.Dir,
+		"npm_package_version=1.0.0", "npm_node_execpath=" + q.Node.Program, "NODE=" + q.Node.Program, "npm_execpath=", "INIT_CWD=" + q.Dir,
 	} {
 		if !slices.Contains(env, want) {
 			t.Errorf("no %q in %q", want, env)
@@ -142,7 +130,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	q.Getenv = func(name string) string { return map[string]string{"PATH": "relative:.::/usr/bin"}[name] }
 	q.Bin = []string{"/bin/of/root"}
-	if got, want := q.path(), "/bin/of/root:"+q.Temp+"/bin:"+filepath.Dir(testNode().Program)+":/usr/bin"; got != want {
+	if got, want := q.path(), "/bin/of/root:"+q.Temp+"/bin:"+filepath.Dir(q.Node.Program)+":/usr/bin"; got != want {
 		t.Errorf("PATH %q, not %q", got, want)
 	}
 }
@@ -150,16 +138,49 @@ func TestEnvironment(t *testing.T) {
 func TestNodeGyp(t *testing.T) {
 	q := request(t, "node-gyp rebuild 'a b'")
 	prefix := t.TempDir()
-	write(t, filepath.Join(prefix, "lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js"), "console.log('gyp', process.argv.slice(2))")
+	script := write(t, filepath.Join(prefix, "lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js"), "")
 	if err := os.Mkdir(filepath.Join(prefix, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(testNode().Program, filepath.Join(prefix, "bin", "node")); err != nil {
+	if err := os.Symlink(q.Node.Program, filepath.Join(prefix, "bin", "node")); err != nil {
 		t.Fatal(err)
 	}
 	q.Node.Program = filepath.Join(prefix, "bin", "node")
-	if r, err := Run(t.Context(), q); err != nil || !strings.Contains(r.Output, "gyp [ 'rebuild', 'a b' ]") {
+	q.Env = []string{probeEnv + "=arguments"}
+	if r, err := Run(t.Context(), q); err != nil || !strings.Contains(r.Output, `["`+script+`" "rebuild" "a b"]`) {
 		t.Errorf("%+v, %v", r, err)
+	}
+	write(t, filepath.Join(prefix, "include/node/node.h"), "")
+	if env := q.environ(q.Scripts[0], "/bin/sh"); !slices.Contains(env, "npm_config_nodedir="+prefix) {
+		t.Error(env)
+	}
+}
+
+func TestFindNode(t *testing.T) {
+	dir := t.TempDir()
+	real := write(t, filepath.Join(dir, "versions", "24", "bin", "node"), "")
+	shims := filepath.Join(dir, "shims")
+	find := func() (Node, error) {
+		return FindNode(t.Context(), func(string) string { return "relative:" + filepath.Join(dir, "none") + ":" + shims })
+	}
+	if n, err := find(); err != nil || n != (Node{}) {
+		t.Errorf("there is none: %+v, %v", n, err)
+	}
+	shim := write(t, filepath.Join(shims, "node"), "#!/bin/sh\n[ \"$1\" = -p ] && echo '{\"Program\":\""+real+"\",\"Version\":\"v24.1.0\",\"Modules\":\"137\",\"Arch\":\"x64\"}'")
+	if n, err := find(); err != nil || n != (Node{}) {
+		t.Errorf("it is no program: %+v, %v", n, err)
+	}
+	if err := os.Chmod(shim, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := find(); err != nil || n != (Node{real, "v24.1.0", "137", "x64"}) {
+		t.Errorf("%+v, %v", n, err)
+	}
+	for _, text := range []string{"echo broken >&2; exit 1", "echo hello", `echo '{"Program": "node"}'`} {
+		write(t, shim, "#!/bin/sh\n"+text)
+		if n, err := find(); err == nil || !strings.Contains(err.Error(), shim) || fault.ClassOf(err) != fault.Environment {
+			t.Errorf("%s: %+v, %v", text, n, err)
+		}
 	}
 }
 
