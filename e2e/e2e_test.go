@@ -71,6 +71,7 @@ func TestScripts(t *testing.T) {
 			"refused":   refused,
 			"untouched": untouched,
 			"hashes":    hashes,
+			"gitrepo":   gitrepo,
 		},
 	})
 }
@@ -88,6 +89,7 @@ func setup(env *testscript.Env) error {
 	server.Publish(filepath.Join(env.WorkDir, "public"))
 	env.Values[registryKey{}] = server
 	env.Values[underwayKey{}] = new(*exec.Cmd)
+	withGit(env)
 	for _, dir := range []string{"home", "user", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(env.WorkDir, dir), 0o755); err != nil {
 			return err

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"dsh/e2e/gittest"
 	"dsh/e2e/npmtest"
 )
 
@@ -164,6 +165,21 @@ func TestReferenceDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer registry.Close()
+	repositories := gittest.NewRepositories(t.TempDir())
+	pushed := 0
+	push := func() {
+		dir := t.TempDir()
+		pushed++
+		err := gittest.Write(dir, fmt.Sprintf("-- package.json --\n{\"name\": \"pushed\", \"version\": \"1.0.%d\", \"dsh\": {\"bundle\": {\"patch\": \"p.yml\"}}}\n-- p.yml --\n[]\n", pushed))
+		if err == nil {
+			_, err = repositories.Commit("o/r", "main", dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	push()
+	repository := "git+file://" + filepath.ToSlash(repositories.Dir("o/r")) + "#main"
 	run := map[string][][]string{
 		"config explain":             {{"config", "explain"}},
 		"config explain ROW.KEY":     {{"config", "explain", "web"}, {"config", "explain", "web.hst"}, {"config", "explain", "box"}, {"config", "explain", "late"}, {"config", "explain", "expressions"}},
@@ -205,17 +221,17 @@ func TestReferenceDocuments(t *testing.T) {
 		"store status":               {{"store", "status"}},
 		"store prune":                {{"store", "prune"}},
 		"plugin copy":                {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
-		"plugin add":                 {{"plugin", "--profile", "made", "add", "left@1.0.0"}, {"plugin", "--profile", "made", "add", "left"}, {"plugin", "--profile", "scripted", "add", "@acme/makes-more"}},
-		"plugin add --dry-run":       {{"plugin", "--profile", "made", "add", "left@2", "is-odd", "--dry-run"}, {"plugin", "--profile", "headless", "add", "left", "--dry-run"}, {"plugin", "--profile", "newer", "add", "left@1.0.0", "--dry-run"}},
+		"plugin add":                 {{"plugin", "--profile", "made", "add", "left@1.0.0"}, {"plugin", "--profile", "made", "add", "left"}, {"plugin", "--profile", "scripted", "add", "@acme/makes-more"}, {"plugin", "--profile", "git", "add", repository}, {"push"}},
+		"plugin add --dry-run":       {{"plugin", "--profile", "made", "add", "left@2", "is-odd", "--dry-run"}, {"plugin", "--profile", "headless", "add", "left", "--dry-run"}, {"plugin", "--profile", "newer", "add", "left@1.0.0", "--dry-run"}, {"plugin", "--profile", "git", "add", repository, "--dry-run"}},
 		"plugin dedupe":              {{"plugin", "--profile", "doubles", "add", "@acme/wants-left-1", "@acme/takes-left@1.0.0"}, {"plugin", "--profile", "doubles", "dedupe"}},
-		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}},
-		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}},
+		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}, {"plugin", "--profile", "git", "update"}},
+		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}, {"plugin", "--profile", "git", "outdated"}},
 		"plugin audit":               {{"plugin", "--profile", "made", "audit", "--save"}, {"plugin", "--profile", "made", "audit", "--offline"}, {"plugin", "--profile", "made", "audit", "--registry", registry.URL() + "/nowhere"}},
-		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}},
+		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}, {"plugin", "--profile", "git", "why", "pushed"}},
 		"plugin scripts":             {{"plugin", "--profile", "scripted", "scripts"}},
 		"plugin approve":             {{"plugin", "--profile", "scripted", "approve", "@acme/makes", "--yes"}, {"plugin", "--profile", "scripted", "approve", "@acme/native@1.0.0", "--yes"}},
 		"plugin approve --revoke":    {{"plugin", "--profile", "scripted", "approve", "--revoke", "@acme/makes"}},
-		"plugin list":                {{"plugin", "--profile", "made", "list"}},
+		"plugin list":                {{"plugin", "--profile", "made", "list"}, {"plugin", "--profile", "git", "list"}},
 		"plugin list --tree":         {{"plugin", "--profile", "made", "list", "--tree"}},
 		"store path":                 {{"store", "path"}},
 		"store size":                 {{"store", "size"}},
@@ -229,6 +245,10 @@ func TestReferenceDocuments(t *testing.T) {
 	dir := documentsHome(t)
 	for _, name := range order(commands) {
 		for _, args := range run[name] {
+			if args[0] == "push" {
+				push()
+				continue
+			}
 			page.where = strings.Join(args, " ")
 			page.match(name, parseShape(t, documented[name]), resultOf(t, dir, registry.URL(), args))
 		}

@@ -446,10 +446,10 @@ func changeLine(c install.Change) string {
 		return b.String()
 	case install.Updated:
 		if c.Before == c.Version {
-			fmt.Fprintf(&b, "updated %s %s", c.Name, c.Version)
+			fmt.Fprintf(&b, "updated %s %s%s", c.Name, c.Version, commitMove(c.CommitBefore, c.Commit))
 			break
 		}
-		fmt.Fprintf(&b, "updated %s %s → %s", c.Name, c.Before, c.Version)
+		fmt.Fprintf(&b, "updated %s %s → %s%s", c.Name, c.Before, c.Version, commitMove(c.CommitBefore, c.Commit))
 	case install.Removed:
 		fmt.Fprintf(&b, "removed %s %s", c.Name, c.Before)
 	case install.Kept:

@@ -92,6 +92,26 @@ func (t treePrinter) label(b *install.Branch) string {
 	return text
 }
 
+// commitText is a commit as it stands behind something else, "" for none.
+func commitText(commit string) string {
+	if commit == "" {
+		return ""
+	}
+	return ", commit " + line(shortCommit(commit))
+}
+
+// shortCommit is the beginning of a commit's hash.
+func shortCommit(commit string) string { return commit[:min(len(commit), 10)] }
+
+// commitMove is "commit a → b" behind a space, or what of it there is; "" where
+// neither is from a git repository, or nothing changed.
+func commitMove(before, now string) string {
+	if before == now || before == "" || now == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (commit %s → %s)", line(shortCommit(before)), line(shortCommit(now)))
+}
+
 // shownChains is how many chains of a copy are printed; JSON has more.
 const shownChains = 8
 
@@ -126,7 +146,7 @@ func (r *runner) pluginWhy(p *pluginRun) error {
 				}
 				fmt.Fprintf(w, "%s: %s\n", p.ui.Bold(line(c.Name)), what)
 			} else {
-				fmt.Fprintf(w, "%s (%s)\n", p.ui.Bold(line(c.Name+" "+c.Version)), line(c.Place))
+				fmt.Fprintf(w, "%s (%s%s)\n", p.ui.Bold(line(c.Name+" "+c.Version)), line(c.Place), commitText(c.Commit))
 			}
 			for _, chain := range c.Chains[:min(shownChains, len(c.Chains))] {
 				fmt.Fprintf(w, "  %s\n", chainText(p.opts.Name.String(), chain))

@@ -71,9 +71,9 @@ func movedText(p install.Move) string {
 	case p.Action == install.Added:
 		return line(fmt.Sprintf("+ %s %s", name, p.Version))
 	case p.Before == p.Version:
-		return line(fmt.Sprintf("~ %s %s", name, p.Version))
+		return line(fmt.Sprintf("~ %s %s%s", name, p.Version, commitMove(p.CommitBefore, p.Commit)))
 	}
-	return line(fmt.Sprintf("~ %s %s → %s", name, p.Before, p.Version))
+	return line(fmt.Sprintf("~ %s %s → %s%s", name, p.Before, p.Version, commitMove(p.CommitBefore, p.Commit)))
 }
 
 // plannedLine is one package of a plan: "+ a 1.0.0 (to fetch, 2 kB)".

@@ -253,7 +253,9 @@ func List(ctx context.Context, env Env, name profile.Name) (*Listing, error) {
 			return nil, err
 		}
 		list := install.List(p.Dir, p.Manifest)
-		readableLock(v.Path(filepath.Join(p.Dir, install.LockName))).Describe(list)
+		lock := readableLock(v.Path(filepath.Join(p.Dir, install.LockName)))
+		lock.Describe(list)
+		lock.Trace(list, p.Manifest, p.Dir)
 		return &Listing{
 			Profile: name.String(), Dir: p.Dir,
 			Dependencies: list, Bundles: append([]string{}, p.Manifest.Bundles()...),

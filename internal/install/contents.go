@@ -232,6 +232,9 @@ func (j *Job) failed(lock *Lock, n *piece, err error) error {
 			j.Registry.Forget(n.located.Name, n.located.Version)
 		}
 	}
+	if source, err := n.located.Origin.source(); err == nil {
+		host = source.hostOf()
+	}
 	return wrapFetch(lock, n.places[0], err, host)
 }
 
@@ -267,7 +270,7 @@ func (j *Job) lacks(pieces []*piece) error {
 	}
 	var names []string
 	for _, n := range pieces {
-		if kind := n.located.Origin.Kind; kind != Registry && kind != URL {
+		if kind := n.located.Origin.Kind; kind != Registry && kind != URL && kind != Git {
 			continue
 		}
 		if p, ok := j.stored(n.located.Integrity); !ok || !j.usable(p, n) {

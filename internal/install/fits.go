@@ -77,7 +77,7 @@ func (l *Lock) fits(w Wish, r *resolver) error {
 	if d.err != nil {
 		return d.err
 	}
-	if n.Origin.Kind != d.spec.Kind || !d.fits(n.Package) {
+	if n.Origin.Kind != d.spec.Kind || !d.fits(n.Package) && !d.remains(n.Package) {
 		return fault.Errorf(fault.Package, "package.json asks for %s %s, and %s holds %s for it", w.Name, anyVersion(w.Wanted), LockName, n.describe())
 	}
 	return nil

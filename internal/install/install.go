@@ -156,15 +156,18 @@ const (
 
 // Change is what a job did to one dependency of the profile.
 type Change struct {
-	Name    string      `json:"name"`
-	Action  Action      `json:"action"`
-	Reason  string      `json:"reason,omitempty"`  // why it was left out
-	Before  string      `json:"before,omitempty"`  // version
-	Version string      `json:"version,omitempty"` // version now
-	Spec    string      `json:"spec,omitempty"`    // as package.json holds it
-	Section string      `json:"section,omitempty"` // of package.json, when it moved there
-	From    string      `json:"from,omitempty"`    // registry, address or path
-	Layer   LayerChange `json:"layer"`
+	Name    string `json:"name"`
+	Action  Action `json:"action"`
+	Reason  string `json:"reason,omitempty"`  // why it was left out
+	Before  string `json:"before,omitempty"`  // version
+	Version string `json:"version,omitempty"` // version now
+	Spec    string `json:"spec,omitempty"`    // as package.json holds it
+	Section string `json:"section,omitempty"` // of package.json, when it moved there
+	From    string `json:"from,omitempty"`    // registry, address or path
+	// Of what comes from a git repository, the commits.
+	CommitBefore string      `json:"commitBefore,omitempty"`
+	Commit       string      `json:"commit,omitempty"`
+	Layer        LayerChange `json:"layer"`
 	// Shadowed says that the installation has a bundle of this name, whose
 	// layer is the one that counts.
 	Shadowed bool `json:"shadowed,omitempty"`
@@ -192,7 +195,14 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 			continue
 		}
 		group.Go(func() (err error) {
-			picked[i], err = find.find(groupCtx, spec)
+			if picked[i], err = find.find(groupCtx, spec); err == nil && spec.Kind == Git && spec.Git.Browsed {
+				// What the address means is known now, and stays.
+				source, _, err := find.reading(groupCtx, *spec.Git)
+				if err != nil {
+					return err
+				}
+				specs[i].Git = &source
+			}
 			return err
 		})
 	}
@@ -584,7 +594,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
-	result.Warnings = slices.Concat(result.Warnings, told, j.notes, find.deprecations(lock), find.tooNew(lock))
+	result.Warnings = slices.Concat(result.Warnings, told, j.notes, find.deprecations(lock), find.tooNew(lock), find.notesOf(lock))
 	if lock != j.locked {
 		var hosts []string
 		result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,34 @@ type Listed struct {
 	Kind    string `json:"kind"`              // the section it stands in
 	Version string `json:"version"`           // as installed; "" when it is not
 	Layer   int    `json:"layer"`             // its place in the bundle list from 1; 0 when it is no layer
+	// By the lockfile, "" where that does not have it: where it comes from, without
+	// secrets, and the hash of its content.
+	From      string `json:"from,omitempty"`
+	Integrity string `json:"integrity,omitempty"`
+	// Of what comes from a git repository: the branch, tag or range that is asked
+	// for, "" for the repository's HEAD, and the commit that is installed.
+	Ref    string `json:"ref,omitempty"`
+	Commit string `json:"commit,omitempty"`
+}
+
+// Trace notes of each in a list of dependencies what the lockfile has of where
+// it comes from. A nil lock has nothing.
+func (l *Lock) Trace(list []Listed, m *profile.Manifest, dir string) {
+	for i := range list {
+		d := &list[i]
+		n, ok := l.at("node_modules/" + d.Name)
+		if !ok {
+			continue
+		}
+		if d.Integrity = n.Integrity.String(); n.Origin.Kind != Registry || n.Origin.Place != "" {
+			d.From = ShownSpec(n.Origin.Place)
+		}
+		d.Commit = n.Origin.Commit()
+		wanted, _, _ := m.Dependency(d.Name)
+		if spec, err := ParseDependency(d.Name, wanted, dir); err == nil && spec.Kind == Git {
+			d.Ref = cmp.Or(spec.Git.Ref, spec.Git.Range)
+		}
+	}
 }
 
 // List reads the dependencies of a profile and what is installed of them, in

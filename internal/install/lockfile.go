@@ -19,7 +19,7 @@ const lockVersion = "1"
 // it: no path of one machine, nothing that differs between two runs.
 type Origin struct {
 	Kind  Kind
-	Place string // URL: the address; Archive, Folder, Link: slash-separated path relative to the profile; Registry: the archive's address where it is not the customary one
+	Place string // URL: the address; Archive, Folder, Link: slash-separated path relative to the profile; Git: "git+https://host/repository.git#<commit>&path:/folder"; Registry: the archive's address where it is not the customary one
 }
 
 // Package is one resolved package: what it is, where its content comes from
@@ -255,7 +255,7 @@ func (l *Lock) Bytes() []byte {
 }
 
 // originKeys is the key under which an entry holds its place.
-var originKeys = map[Kind]string{Registry: "tarball", URL: "url", Archive: "archive", Folder: "folder", Link: "link"}
+var originKeys = map[Kind]string{Registry: "tarball", URL: "url", Archive: "archive", Folder: "folder", Link: "link", Git: "git"}
 
 // nameAt is the name under which the package at a path is installed.
 func nameAt(at string) string {

@@ -22,10 +22,14 @@ type Dated struct {
 	Kind     string `json:"kind"`     // the section of package.json
 	Spec     string `json:"spec"`     // as package.json holds it, without secrets
 	Source   string `json:"source"`   // registry, url, archive, folder, link, git or unknown
-	Current  string `json:"current"`  // by the lockfile, else as it is installed; "" for neither
+	Current  string `json:"current"`  // by the lockfile, else as it is installed; "" for neither. Of a git repository this and the next two are commits, shortened
 	Wanted   string `json:"wanted"`   // what an update takes; "" where no registry is asked
 	Latest   string `json:"latest"`   // by the tag latest
 	Outdated bool   `json:"outdated"` // current is not the latest
+	// Of what comes from a git repository, the commit that is locked and the one
+	// that an update takes.
+	Commit       string `json:"commit,omitempty"`
+	CommitWanted string `json:"commitWanted,omitempty"`
 	// Notes say why wanted or latest is not taken, and what stands in the way.
 	Notes []Note `json:"notes"`
 
@@ -98,6 +102,12 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 			d.Current = onDisk(j.Dir, d.Name).version
 		}
 		spec, err := ParseDependency(d.Name, d.spec, j.Dir)
+		if err == nil && spec.Kind == Git && !j.Offline {
+			asked++
+			locked, _ := lock.at("node_modules/" + d.Name)
+			group.Go(func() error { return j.dateCommit(ctx, find, d, spec, locked) })
+			continue
+		}
 		if err != nil || spec.Kind != Registry {
 			d.elsewhere(spec, err)
 			continue
@@ -159,7 +169,7 @@ func (d *Dated) elsewhere(spec Spec, err error) {
 	switch spec.Kind {
 	case Git:
 		d.Source = "git"
-		d.note(NoteElsewhere, "a git repository")
+		d.note(NoteElsewhere, "a git repository: update asks %s again", ShownSpec(spec.Git.Remote))
 	case URL:
 		d.Source = "url"
 		d.note(NoteElsewhere, "an archive at an address: update asks %s again", place)

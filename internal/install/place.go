@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"dsh/internal/fault"
 	"dsh/internal/npmrange"
@@ -22,6 +23,9 @@ type demand struct {
 	once     sync.Once
 	pkg      *Package // what is found for it
 	foundErr error
+
+	// kept is the package of the lockfile that a git repository's name stays at.
+	kept atomic.Pointer[Package]
 
 	// The package that the resolver held against it last, for one is asked about
 	// often.
@@ -142,6 +146,10 @@ func (d *demand) check(pkg *Package) bool {
 	switch {
 	case d.err != nil:
 		return false
+	case d.spec.Kind == Git:
+		_, sure := d.spec.Git.admits(pkg)
+		kept := d.kept.Load()
+		return sure || kept != nil && isSame(pkg, kept)
 	case d.spec.Kind != Registry:
 		return pkg.Origin == d.origin
 	case pkg.Name != d.spec.Target:
@@ -149,6 +157,35 @@ func (d *demand) check(pkg *Package) bool {
 	}
 	v, err := npmrange.ParseVersionLoose(pkg.Version)
 	return err == nil && d.versions.admit(v)
+}
+
+// remains reports whether a package of the lockfile can be what was found for d
+// when its asker, who is as he was then, was asked for.
+func (d *demand) remains(pkg *Package) bool {
+	if d.err != nil || d.spec.Kind != Git {
+		return false
+	}
+	can, _ := d.spec.Git.admits(pkg)
+	return can
+}
+
+// keep notes that a name of a git repository stays at a locked commit, for all
+// who ask for it in the same words.
+func (d *demand) keep(pkg *Package) {
+	if d.spec.Kind == Git {
+		d.kept.CompareAndSwap(nil, pkg)
+		d.last = nil
+	}
+}
+
+// same reports whether a package that stands in the tree is the one that is found
+// for d, where only the repository can say that.
+func (d *demand) same(ctx context.Context, find finder, pkg *Package) bool {
+	if !d.remains(pkg) {
+		return false
+	}
+	found, err := d.found(ctx, find)
+	return err == nil && isSame(found, pkg)
 }
 
 // versions is which versions may stay where they stand.
@@ -238,7 +275,7 @@ func (r *resolver) reusable(ctx context.Context, e *edge) *node {
 		if found == nil {
 			continue
 		}
-		if found.bundled || !e.demand.fits(found.pkg) || !r.isRightBelow(ctx, found, e.rule) ||
+		if found.bundled || !e.demand.fits(found.pkg) && !e.demand.same(ctx, r.find, found.pkg) || !r.isRightBelow(ctx, found, e.rule) ||
 			(e.kept != nil && !r.dedupe && found.was != e.was && !isSame(found.pkg, e.kept)) {
 			return nil
 		}

@@ -42,6 +42,21 @@ type Move struct {
 	Before  string `json:"before,omitempty"`  // version
 	Version string `json:"version,omitempty"` // version then
 	Place   string `json:"place"`
+	// Of what comes from a git repository, the commits.
+	CommitBefore string `json:"commitBefore,omitempty"`
+	Commit       string `json:"commit,omitempty"`
+}
+
+// move is what becomes of a place, from what was there, if anything, to what is.
+func move(action Action, at string, was, is Located) Move {
+	m := Move{Action: action, Place: at}
+	if was.Package != nil {
+		m.Name, m.Before, m.CommitBefore = was.Name, was.Version, was.Origin.Commit()
+	}
+	if is.Package != nil {
+		m.Name, m.Version, m.Commit = is.Name, is.Version, is.Origin.Commit()
+	}
+	return m
 }
 
 // Planned is one move of a plan.
@@ -148,7 +163,7 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 	plan.Files = slices.Concat(plan.Files, sortedKeys(write), remove)
 	var hosts []string
 	result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
-	result.Warnings = slices.Concat(j.notes, find.deprecations(lock), find.tooNew(lock), newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
+	result.Warnings = slices.Concat(j.notes, find.deprecations(lock), find.tooNew(lock), find.notesOf(lock), newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
 	return result, nil
 }
 
@@ -182,15 +197,15 @@ func (j *Job) moves(t *tree) []Planned {
 		switch {
 		case same:
 		case had:
-			moves = append(moves, Planned{Move: Move{Action: Updated, Name: n.Name, Before: old.Version, Version: n.Version, Place: at}})
+			moves = append(moves, Planned{Move: move(Updated, at, old, n)})
 		default:
-			moves = append(moves, Planned{Move: Move{Action: Added, Name: n.Name, Version: n.Version, Place: at}})
+			moves = append(moves, Planned{Move: move(Added, at, Located{}, n)})
 		}
 	}
 	if now != nil {
 		for _, at := range sortedKeys(now.Nodes) {
 			if _, stays := t.lock.Nodes[at]; !stays && exists(j.Files, at) {
-				moves = append(moves, Planned{Move: Move{Action: Removed, Name: now.Nodes[at].Name, Before: now.Nodes[at].Version, Place: at}})
+				moves = append(moves, Planned{Move: move(Removed, at, now.Nodes[at], Located{})})
 			}
 		}
 	}
@@ -207,15 +222,15 @@ func (r *Result) Moves() []Move {
 		switch {
 		case r.tree.isSkipped(at):
 		case was.Package == nil:
-			moves = append(moves, Move{Action: Added, Name: n.Name, Version: n.Version, Place: at})
+			moves = append(moves, move(Added, at, Located{}, n))
 		case was.Integrity != n.Integrity || was.Origin != n.Origin || was.Version != n.Version:
-			moves = append(moves, Move{Action: Updated, Name: n.Name, Before: was.Version, Version: n.Version, Place: at})
+			moves = append(moves, move(Updated, at, was, n))
 		}
 	}
 	if r.before.lock != nil {
 		for _, at := range sortedKeys(r.before.lock.Nodes) {
 			if _, stays := r.tree.lock.Nodes[at]; !stays {
-				moves = append(moves, Move{Action: Removed, Name: old(at).Name, Before: old(at).Version, Place: at})
+				moves = append(moves, move(Removed, at, old(at), Located{}))
 			}
 		}
 	}
@@ -293,9 +308,9 @@ func (j *Job) unpacked(n Located, entry store.Entry) content {
 }
 
 // scriptsOf is the scripts that other package managers would run: prepare is
-// for packages in source form, which no registry and no archive has.
+// for packages in source form, as folders and git repositories have them.
 func scriptsOf(n Located, scripts []string) []string {
-	if n.Origin.Kind == Folder {
+	if n.Origin.Kind == Folder || n.Origin.Kind == Git {
 		return scripts
 	}
 	return slices.DeleteFunc(slices.Clone(scripts), func(name string) bool { return name == "prepare" })

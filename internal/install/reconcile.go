@@ -112,6 +112,10 @@ func (j *Job) describe(t *tree, name string, before, now installed) Change {
 	n, ok := t.lock.at("node_modules/" + name)
 	if ok {
 		ch.From = j.from(n.Package)
+		ch.Commit = n.Origin.Commit()
+	}
+	if old, had := j.locked.at("node_modules/" + name); had {
+		ch.CommitBefore = old.Origin.Commit()
 	}
 	if w, ok := t.lock.source(name); ok {
 		ch.From = w.From

@@ -384,10 +384,11 @@ func (r *resolver) recall(n *need, asker *Package, from *lockSpot, isLocked bool
 	case isFresh || n.demand.err != nil:
 	case own && !asked && n.demand.isTag():
 		// What the tag means today is what the manifest's author wants.
-	case !asked && !n.demand.check(spot.Package):
+	case !asked && !(isLocked && !own && n.demand.remains(spot.Package)) && !n.demand.check(spot.Package):
 		got.leftOut = isOut
 	case n.demand.spec.Kind == spot.Origin.Kind:
 		got.kept = spot.Package
+		n.demand.keep(spot.Package)
 	}
 	return got
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"dsh/internal/fault"
+	"dsh/internal/install/git"
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/install/unpack"
@@ -43,17 +44,23 @@ type sources struct {
 	// What is to be said of packages that were picked, by name@version.
 	deprecated, young sync.Map
 	repacked          sync.Map // *made by Origin, of archives that were made of others
+	notes             sync.Map // what checkRoot noted, by name@version
+	roots             sync.Map // the same by [Origin]
+
+	git func() *git.Client
 }
 
 // sources makes the finder of one job. Done ends what was begun ahead.
 func (j *Job) sources(ctx context.Context) (s *sources, within context.Context, done func()) {
 	within, cancel := context.WithCancel(ctx)
-	s = &sources{job: j, now: time.Now()}
+	temp, remove := j.tempDirs()
+	s = &sources{job: j, now: time.Now(), git: sync.OnceValue(func() *git.Client { return j.gitClient(temp) })}
 	s.contents = newContents(within, s)
 	return s, within, func() {
 		cancel()
 		_ = s.ahead.Wait() // each error comes back to whoever really asks
 		s.contents.end()
+		_ = remove() // what is left is among the system's temporary files
 	}
 }
 
@@ -83,7 +90,7 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 	case Link:
 		return s.fromLink(spec)
 	case Git:
-		return nil, refuseGit(spec)
+		return s.fromGit(ctx, spec)
 	}
 	entry, err := s.content(ctx, Origin{spec.Kind, originPlace(spec, s.job.Dir)}, store.Integrity{})
 	if err != nil {
@@ -173,6 +180,8 @@ func (s *sources) content(ctx context.Context, origin Origin, want store.Integri
 		return entry, nil
 	}
 	switch origin.Kind {
+	case Git:
+		return s.fromLocked(ctx, origin, want)
 	case URL:
 		file, err := s.download(ctx, origin.Place)
 		if err != nil {
@@ -384,6 +393,8 @@ func (j *Job) from(pkg *Package) string {
 		return j.Registry.RegistryFor(pkg.Name)
 	case URL:
 		return registry.ShownAddress(pkg.Origin.Place)
+	case Git:
+		return ShownSpec(pkg.Origin.Place)
 	default:
 		return nativePlace(j.Dir, pkg.Origin.Place)
 	}

@@ -80,7 +80,9 @@ func (j *Job) relocated(from *Lock, deps []Taken) *Lock {
 		if spec.Kind != Registry {
 			lock.Wanted[d.Name] = anyVersion(d.Spec)
 			pkg := *n.Package
-			pkg.Origin = Origin{spec.Kind, originPlace(spec, j.Dir)}
+			if spec.Kind != Git { // a commit is the same for every profile
+				pkg.Origin = Origin{spec.Kind, originPlace(spec, j.Dir)}
+			}
 			lock.Nodes[at] = Located{Package: &pkg, Optional: n.Optional}
 		}
 	}

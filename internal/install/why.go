@@ -18,9 +18,10 @@ type Need struct {
 
 // Copy is a package at one place, and why it is there.
 type Copy struct {
-	Name    string `json:"name"`    // its own, also where it is installed under an alias
-	Version string `json:"version"` // "" where it is not in the profile
-	Place   string `json:"place"`   // in the profile, "" where it is not in there
+	Name    string `json:"name"`             // its own, also where it is installed under an alias
+	Version string `json:"version"`          // "" where it is not in the profile
+	Place   string `json:"place"`            // in the profile, "" where it is not in there
+	Commit  string `json:"commit,omitempty"` // of what comes from a git repository
 	// Chains lead from the profile to the package, the shortest first.
 	Chains [][]Need `json:"chains"`
 	More   bool     `json:"more"` // there are chains that are not listed
@@ -122,7 +123,7 @@ func (l *Lock) Why(m *profile.Manifest, name, wanted string) []Copy {
 		if l.real(at) != at || n.Name != name && nameAt(at) != name || wanted != "" && !satisfies(n.Version, wanted) {
 			continue
 		}
-		c := Copy{Name: n.Name, Version: n.Version, Place: at}
+		c := Copy{Name: n.Name, Version: n.Version, Place: at, Commit: n.Origin.Commit()}
 		c.Chains, c.More = l.chains(at, n.Version, calls, distance)
 		copies = append(copies, c)
 	}

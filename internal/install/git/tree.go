@@ -349,6 +349,7 @@ func (t *Tree) ReadFile(ctx context.Context, name string) (content []byte, err e
 	if err := t.need(ctx, []file{f}); err != nil {
 		return nil, err
 	}
+	t.note([]file{f})
 	r := t.reader(ctx)
 	defer func() { err = errors.Join(err, r.close(err)) }()
 	err = r.visit(f, func(e Entry, from io.Reader) (err error) {
@@ -359,6 +360,44 @@ func (t *Tree) ReadFile(ctx context.Context, name string) (content []byte, err e
 		return err
 	})
 	return content, err
+}
+
+// ReadFiles is the contents of small files that are there, fetched together.
+func (t *Tree) ReadFiles(ctx context.Context, names []string) ([][]byte, error) {
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var files []file
+	for _, f := range t.files {
+		if wanted[f.path] {
+			files = append(files, f)
+		}
+	}
+	if err := t.need(ctx, files); err != nil {
+		return nil, err
+	}
+	t.note(files)
+	var contents [][]byte
+	for _, name := range names {
+		text, err := t.ReadFile(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		contents = append(contents, text)
+	}
+	return contents, nil
+}
+
+// note notes that the contents of files are there.
+func (t *Tree) note(files []file) {
+	ids := map[string]bool{}
+	for _, f := range files {
+		ids[f.id] = true
+	}
+	for i := range t.files {
+		t.files[i].there = t.files[i].there || ids[t.files[i].id]
+	}
 }
 
 // IsNotExist reports whether an error of ReadFile says that there is no such file.

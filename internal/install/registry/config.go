@@ -43,10 +43,10 @@ type Config struct {
 
 	retryFactor int // by which each wait is longer than the one before
 
-	// roots are the authorities that are trusted, nil for the system's. They are
-	// read when the first connection needs them.
-	roots   func() (*x509.CertPool, error)
-	proxies *proxies
+	// authorities are the certificates, in PEM form, of those that are trusted, nil
+	// for the system's. They are read when the first connection needs them.
+	authorities func() ([]byte, error)
+	proxies     *proxies
 	// What proves to a host who asks, by the host as hostOf writes it.
 	certificates map[string]*tls.Certificate
 	// Behind a pointer, so that printing a Config prints no token.
@@ -256,7 +256,7 @@ func (l *loader) config() (Config, error) {
 		c.Scopes[scope] = registry
 		users[registry] = user
 	}
-	c.roots = sync.OnceValues(l.roots)
+	c.authorities = sync.OnceValues(l.authorities)
 	var err error
 	if c.proxies, err = l.proxies(); err != nil {
 		return Config{}, err
@@ -319,17 +319,15 @@ func ShownAddress(address string) string {
 	return u.String()
 }
 
-// roots are the certificates of ca and cafile, which as in npm are trusted in
-// place of the system's.
-func (l *loader) roots() (*x509.CertPool, error) {
-	var pool *x509.CertPool
+// authorities are the certificates of ca and cafile, which as in npm are trusted
+// in place of the system's.
+func (l *loader) authorities() ([]byte, error) {
+	var all []byte
 	add := func(file string, pem []byte) error {
-		if pool == nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(pem) {
+		if !x509.NewCertPool().AppendCertsFromPEM(pem) {
 			return fault.Errorf(fault.Other, "%s holds no certificate in PEM form", file)
 		}
+		all = append(append(all, pem...), '\n')
 		return nil
 	}
 	if s, ok := l.get("ca"); ok {
@@ -349,6 +347,20 @@ func (l *loader) roots() (*x509.CertPool, error) {
 			return nil, err
 		}
 	}
+	return all, nil
+}
+
+// roots are the authorities that are trusted, nil for the system's.
+func (c Config) roots() (*x509.CertPool, error) {
+	if c.authorities == nil {
+		return nil, nil
+	}
+	pem, err := c.authorities()
+	if err != nil || pem == nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
 	return pool, nil
 }
 
