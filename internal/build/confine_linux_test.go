@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,17 +17,6 @@ import (
 
 	"dsh/internal/fault"
 )
-
-// landlocked says whether this system can hold all that scripts are kept from:
-// with Landlock ABI 6, of Linux 6.12. Where it cannot, results must say so.
-func landlocked(t *testing.T) bool {
-	t.Helper()
-	abi, _ := landlockABI()
-	if r := run(t, request(t, "true")); r.Writes.Held != (abi >= 3) || !r.Writes.Held && !strings.Contains(r.Confined(), "NOT confined") {
-		t.Errorf("with Landlock ABI %d: %s", abi, r.Confined())
-	}
-	return abi >= 6
-}
 
 func run(t *testing.T, q Request) *Result {
 	t.Helper()
@@ -37,23 +27,40 @@ func run(t *testing.T, q Request) *Result {
 	return r
 }
 
+// landlocked says whether this system can hold all that scripts are kept from:
+// with Landlock ABI 6, of Linux 6.12.
+func landlocked() bool {
+	abi, _ := landlockABI()
+	return abi >= 6
+}
+
 func TestConfinementIsTold(t *testing.T) {
-	if !landlocked(t) {
-		return
+	abi, _ := landlockABI()
+	writes := "writes NOT confined: "
+	if abi >= 3 {
+		writes = fmt.Sprintf("writes confined (Landlock ABI %d); ", abi)
 	}
 	q := request(t, "true")
-	if r := run(t, q); !r.Writes.Held || !r.Network.Held || !strings.HasPrefix(r.Confined(), "writes confined (Landlock ABI ") || !strings.HasSuffix(r.Confined(), "; no network (seccomp)") {
+	if r := run(t, q); r.Writes.Held != (abi >= 3) || !r.Network.Held || !strings.HasPrefix(r.Confined(), writes) || !strings.HasSuffix(r.Confined(), "; no network (seccomp)") {
 		t.Errorf("%+v: %s", r, r.Confined())
 	}
 	q.Network = true
-	if r := run(t, q); !r.Writes.Held || r.Network.Held || !strings.HasSuffix(r.Confined(), "; network open: it was allowed") {
+	if r := run(t, q); r.Writes.Held != (abi >= 3) || r.Network.Held || !strings.HasSuffix(r.Confined(), "network open: it was allowed") {
 		t.Errorf("%+v: %s", r, r.Confined())
 	}
 }
 
 func TestWritesOutside(t *testing.T) {
-	if !landlocked(t) {
+	if !landlocked() {
 		return
+	}
+	q := request(t, "")
+	sibling := write(t, filepath.Join(q.Root, "node_modules", "sibling", "index.js"), "old\n")
+	outs := map[string]string{}
+	out := func(name string) string {
+		outs[name] = t.TempDir()
+		write(t, filepath.Join(outs[name], "old"), "old\n")
+		return outs[name]
 	}
 	for name, text := range map[string]string{
 		"a new file":               `echo x > "$OUT/new"`,
@@ -69,32 +76,29 @@ func TestWritesOutside(t *testing.T) {
 		"a link there":             `ln -s x "$OUT/new"`,
 		"through a link":           `ln -s "$OUT" out; echo x > out/new`,
 		"a hard link":              `ln "$OUT/old" old; echo x > old`,
-		"a hard link to a sibling": `ln ../sibling/index.js mine; echo x > mine`,
-		"a sibling":                `echo x > ../sibling/index.js`,
-		"the root of the build":    `echo x > ../../new`,
-		"in the background":        `(setsid sh -c 'echo x > "$OUT/new"' &) ; sleep 0.05`,
+		"a hard link to a sibling": `ln ../../sibling/index.js mine; echo x > mine`,
+		"a sibling":                `echo x > ../../sibling/index.js`,
+		"the root of the build":    `echo x > ../../../new`,
+		"in the background":        `setsid sh -c 'echo x > "$OUT/new"' & wait`,
 		"by mounting":              `mount --bind "$OUT" . ; unshare -Urm mount --bind "$OUT" . ; echo x > old`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			q := request(t, text)
-			out := t.TempDir()
-			q.Env = []string{"OUT=" + out}
-			old := write(t, filepath.Join(out, "old"), "old\n")
-			sibling := write(t, filepath.Join(q.Root, "node_modules", "sibling", "index.js"), "old\n")
-			_, err := Run(t.Context(), q)
-			if _, failed := errors.AsType[*ScriptError](err); err != nil && !failed {
-				t.Fatal(err)
-			}
-			for _, file := range []string{old, sibling} {
-				if text, err := os.ReadFile(file); string(text) != "old\n" {
-					t.Errorf("%s: %q %v", file, text, err)
-				}
-			}
-			entries, _ := os.ReadDir(out)
-			if _, err := os.Lstat(filepath.Join(q.Root, "new")); err == nil || len(entries) != 1 {
-				t.Errorf("there are %v", entries)
-			}
-		})
+		q.Scripts[0].Text += fmt.Sprintf("mkdir work%[1]d; (cd work%[1]d; OUT=%[2]s; export OUT; %[3]s); ", len(outs), out(name), text)
+	}
+	q.Scripts[0].Text += "true"
+	run(t, q)
+	for name, dir := range outs {
+		if text, err := os.ReadFile(filepath.Join(dir, "old")); string(text) != "old\n" {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("%s: there are %v, %v", name, entries, err)
+		}
+	}
+	if text, err := os.ReadFile(sibling); string(text) != "old\n" {
+		t.Errorf("the sibling: %q %v", text, err)
+	}
+	if entries, err := os.ReadDir(q.Root); err != nil || len(entries) != 1 {
+		t.Errorf("at the root there are %v, %v", entries, err)
 	}
 }
 
@@ -118,10 +122,12 @@ func TestWritesInside(t *testing.T) {
 }
 
 func TestReads(t *testing.T) {
-	if !landlocked(t) {
+	if !landlocked() {
 		return
 	}
 	secret := write(t, filepath.Join(t.TempDir(), ".npmrc"), "token")
+	var script string
+	var want []string
 	for text, works := range map[string]bool{
 		"cat " + fault.ShellWord(secret):                 false,
 		"ls " + fault.ShellWord(filepath.Dir(secret)):    false,
@@ -133,11 +139,26 @@ func TestReads(t *testing.T) {
 		"cat /dev/vda /dev/mem /dev/kmsg /dev/pts/0":     false,
 		"mknod disk b 254 0":                             false,
 	} {
-		q := request(t, text)
-		write(t, filepath.Join(q.Root, "node_modules", "other", "index.js"), "1")
-		if _, err := Run(t.Context(), q); (err == nil) != works {
-			t.Errorf("%s: %v", text, err)
+		script += fmt.Sprintf("if %s; then echo can: %s; fi; ", text, fault.ShellWord(text))
+		if works {
+			want = append(want, text)
 		}
+	}
+	q := request(t, script)
+	write(t, filepath.Join(q.Root, "node_modules", "other", "index.js"), "1\n")
+	var log bytes.Buffer
+	q.Log = &log
+	run(t, q)
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		if text, ok := strings.CutPrefix(line, "can: "); ok {
+			got = append(got, strings.TrimSpace(text))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("a script can %q, not %q", got, want)
 	}
 }
 
@@ -180,16 +201,16 @@ func TestNetwork(t *testing.T) {
 	}
 	defer daemon.Close()
 	go accept(daemon)
+	q.Scripts[0].Text = ""
+	q.Env = nil
 	for _, what := range []string{
 		tcp, "udp " + packets.LocalAddr().String(), "unix " + filepath.Join(q.Temp, "s"), "resolve host.example", "listen tcp 127.0.0.1:0",
 		"listen unixgram " + filepath.Join(q.Temp, "d"),
 	} {
-		q.Env = []string{probeEnv + "=" + what}
-		if _, err := Run(t.Context(), q); err == nil {
-			t.Errorf("%s: it could", what)
-		} else if e, ok := errors.AsType[*ScriptError](err); !ok || e.Code != 1 {
-			t.Errorf("%s: %v", what, err)
-		}
+		q.Scripts[0].Text += fmt.Sprintf("if DSH_TEST_PROBE=%[1]s \"$NODE\"; then echo could %[1]s; fi; ", fault.ShellWord(what))
+	}
+	if r := run(t, q); strings.Contains(r.Output, "\ncould ") {
+		t.Error(r.Output)
 	}
 	if len(reached) > 0 {
 		t.Error("a server was reached")
@@ -268,7 +289,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestScriptCannotReachItsKeeper(t *testing.T) {
-	if !landlocked(t) {
+	if !landlocked() {
 		return
 	}
 	q := request(t, fmt.Sprintf(`kill -9 $PPID; kill -9 %d; echo still here`, os.Getpid()))
