@@ -139,11 +139,12 @@ func decompress(format string, packed *counted, limits Limits) (text io.Reader, 
 	return text, done, err
 }
 
-// A decompressor keeps some of its past in memory. What the compressors make with
-// the best of their usual levels needs no more than maxWindow, or, of zstd,
-// usualWindow, which is allowed even where less than that may be unpacked.
+// A decompressor keeps some of its past in memory. What xz and zstd make with the
+// best of their levels needs no more than maxWindow, and with those that people
+// use no more than usualWindow, which is allowed even where less than that may be
+// unpacked.
 const (
-	maxWindow   = 64 << 20
+	maxWindow   = 128 << 20
 	usualWindow = 8 << 20
 )
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -128,18 +127,6 @@ func xzipped(t testing.TB, data []byte) []byte {
 
 func zstandard(t testing.TB, data []byte) []byte {
 	return compressed(t, data, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })
-}
-
-// bzipped needs the program, for nobody makes the format in Go.
-func bzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	cmd := exec.Command("bzip2", "-c")
-	cmd.Stdin = bytes.NewReader(data)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // listed is what a walk finds, as text.

@@ -168,7 +168,7 @@ func (x *xzReader) beginBlock(size byte) error {
 	}
 	// Each block has a dictionary of its own. Many that hold next to nothing would
 	// make nothing but memory.
-	if x.made += int64(dict); x.made > int64(dict)+3*maxWindow/4+4*x.unpacked {
+	if x.made += int64(dict); x.made > int64(dict)+48<<20+4*x.unpacked {
 		return &LimitError{Beyond: "needs memory for more dictionaries than its content explains"}
 	}
 	x.started = x.in.n
