@@ -33,7 +33,7 @@ func (r *runner) pluginCommand() *cli.Command {
 		OnUsageError:    r.badFlag,
 		Subcommands: []*cli.Command{
 			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd,
-				kindFlags(), saveFlags(), changeFlags(), networkFlags(), []cli.Flag{forceFlag()}),
+				kindFlags(), saveFlags(), changeFlags(), networkFlags(), expectFlags(), []cli.Flag{forceFlag()}),
 			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove,
 				changeFlags(), networkFlags(), []cli.Flag{forceFlag(),
 					&cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "fail for names that the profile does not depend on"}}),
@@ -203,6 +203,9 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 			return err
 		}
 		specs[i] = spec
+	}
+	if err := readExpect(p); err != nil {
+		return err
 	}
 	kind := profile.DependencyKind("")
 	chosen := 0

@@ -37,6 +37,8 @@ type PluginOptions struct {
 	Copy bool
 	// DryRun makes a plan, and changes nothing at all.
 	DryRun bool
+	// Expect is what the packages of [Add] have to be.
+	Expect Expect
 	// Force goes on though the profile would not start afterwards.
 	Force  bool
 	Events install.Events
@@ -136,6 +138,9 @@ func change(ctx context.Context, env Env, opts PluginOptions, makes bool, work f
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	err = env.withJob(opts, tx, p, func(j *install.Job) error {
 		result, err := work(j)
+		if err == nil {
+			err = opts.Expect.check(result)
+		}
 		if err != nil {
 			return err
 		}
@@ -163,6 +168,9 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 	if err != nil {
 		return nil, err
 	}
+	problems = append(lacking(result, func(words ...string) string {
+		return fault.ShellWords(append([]string{"dsh", "plugin", "--profile", p.Name.String()}, words...)...)
+	}), problems...)
 	before := onDisk(ctx, env, p, true)
 	if err := ctx.Err(); err != nil {
 		return nil, err
