@@ -654,7 +654,12 @@ func (r *runner) otherPluginVerb(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows add, remove, install, update, dedupe, outdated, why, list, copy, scripts, approve, version-exemptions, allow-version and revoke-version", args[0])
+	var verbs []string
+	for _, verb := range c.Command.Subcommands {
+		verbs = append(verbs, verb.Name)
+	}
+	last := len(verbs) - 1
+	unknown := fault.Errorf(fault.Other, "dsh plugin has no verb %q; it knows %s and %s", args[0], strings.Join(verbs[:last], ", "), verbs[last])
 	if meant := r.closestVerb(c, args[0]); meant != "" {
 		return fault.WithHint(unknown, "did you mean: dsh plugin --profile %s %s", fault.ShellWord(name.String()), fault.ShellWords(append([]string{meant}, args[1:]...)...))
 	}
