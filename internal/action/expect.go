@@ -96,7 +96,7 @@ func (e Expect) check(result *install.Result) error {
 // belowText names the bundles in folders of a package.
 func belowText(result *install.Result, name string) string {
 	s, ok := result.Staged(name)
-	if !ok {
+	if !ok || s.Files == "" {
 		return ""
 	}
 	below := inspect.BundlesBelow(s.Files)
@@ -104,6 +104,21 @@ func belowText(result *install.Result, name string) string {
 		return ""
 	}
 	return "; there are bundles in its folders " + strings.Join(below, ", ")
+}
+
+// inert is a warning for each package that a job adds, that brings no layer, and in
+// which there are bundles that do.
+func inert(result *install.Result) []string {
+	var warnings []string
+	for _, c := range result.Changes {
+		if c.Action != install.Added || c.Layer != install.NoLayer {
+			continue
+		}
+		if below := belowText(result, c.Name); below != "" {
+			warnings = append(warnings, c.Name+" brings no layer"+below)
+		}
+	}
+	return warnings
 }
 
 // lacking is a warning for each package that a job adds or updates and that lacks

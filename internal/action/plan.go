@@ -52,6 +52,9 @@ func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work fu
 		return check(name, dir)
 	}
 	result, err := work(j)
+	if err == nil {
+		err = opts.Expect.check(result)
+	}
 	if err != nil {
 		return nil, err
 	}

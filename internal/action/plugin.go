@@ -170,7 +170,7 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 	}
 	problems = append(lacking(result, func(words ...string) string {
 		return fault.ShellWords(append([]string{"dsh", "plugin", "--profile", p.Name.String()}, words...)...)
-	}), problems...)
+	}), append(inert(result), problems...)...)
 	before := onDisk(ctx, env, p, true)
 	if err := ctx.Err(); err != nil {
 		return nil, err
