@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 			"token":     token,
 			"underway":  underway,
 			"ended":     ended,
+			"appears":   appears,
 			"json":      jsonOutput,
 			"edit":      edit,
 			"exits":     exits,

@@ -348,7 +348,7 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 	}
 	report, err := Install(ctx, env, opts, install.InstallOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("approved, and then: %w", err)
+		return nil, fmt.Errorf("approved, but not built: %w", err)
 	}
 	done.Report = report
 	for i, p := range done.Packages {
