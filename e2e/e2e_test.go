@@ -73,6 +73,7 @@ func TestScripts(t *testing.T) {
 			"untouched": untouched,
 			"hashes":    hashes,
 			"gitrepo":   gitrepo,
+			"signing":   signing,
 		},
 	})
 }
@@ -203,6 +204,14 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	if after := listing(ts, ts.MkAbs(".")); after != before {
 		ts.Fatalf("the disk changed from\n%s\nto\n%s", before, after)
 	}
+}
+
+// signing on|off says whether the registry signs packages.
+func signing(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 || args[0] != "on" && args[0] != "off" {
+		ts.Fatalf("usage: signing on|off")
+	}
+	ts.Value(registryKey{}).(*npmtest.Server).Sign(args[0] == "on")
 }
 
 // sameFiles A B checks that two directories hold the same files.

@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"bundles":               {},
 	"cmd/dsh": {
 		"internal/action", "internal/advisory", "internal/boot", "internal/build", "internal/fault", "internal/install", "internal/launch",
-		"internal/profile", "internal/stack", "internal/staging", "internal/ui", "internal/check", "internal/compose",
+		"internal/profile", "internal/stack", "internal/staging", "internal/trust", "internal/ui", "internal/check", "internal/compose",
 	},
 	"e2e/npmtest": {},
 	"e2e/gittest": {},

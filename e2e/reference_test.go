@@ -228,6 +228,7 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}, {"plugin", "--profile", "git", "outdated"}},
 		"plugin audit":               {{"plugin", "--profile", "made", "audit", "--save"}, {"plugin", "--profile", "made", "audit", "--offline"}, {"plugin", "--profile", "made", "audit", "--registry", registry.URL() + "/nowhere"}},
 		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}, {"plugin", "--profile", "git", "why", "pushed"}},
+		"plugin policy":              {{"plugin", "--profile", "team", "policy"}},
 		"plugin scripts":             {{"plugin", "--profile", "scripted", "scripts"}},
 		"plugin approve":             {{"plugin", "--profile", "scripted", "approve", "@acme/makes", "--yes"}, {"plugin", "--profile", "scripted", "approve", "@acme/native@1.0.0", "--yes"}},
 		"plugin approve --revoke":    {{"plugin", "--profile", "scripted", "approve", "--revoke", "@acme/makes"}},
@@ -344,6 +345,23 @@ packages:
 - id: row
   config: {a: 1}
 - insert: [{id: mine, name: b, config: !!js process.env.PORT}]
+-- user/.dsh/policy.yaml --
+minimumAge: 1m
+-- user/.dsh/profiles/team/package.json --
+{"dependencies": {"gone": "1.0.0"}, "dsh": {"profile": {"bundles": []}}}
+-- user/.dsh/profiles/team/dsh-lock.yaml --
+lockfileVersion: "1"
+dependencies:
+  gone: 1.0.0
+packages:
+  node_modules/gone:
+    version: 1.0.0
+    integrity: sha512-BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA==
+    dependencies:
+      lost: 1.0.0
+  node_modules/lost:
+    version: 1.0.0
+    integrity: sha512-BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA==
 -- user/.dsh/profiles/pnpms/package.json --
 {"dependencies": {"bundle": "link:../../../../project/bundle"}, "dsh": {"profile": {"bundles": []}}}
 -- user/.dsh/profiles/pnpms/pnpm-workspace.yaml --

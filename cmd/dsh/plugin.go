@@ -50,6 +50,7 @@ func (r *runner) pluginCommand() *cli.Command {
 				networkFlags(), []cli.Flag{&cli.BoolFlag{DisableDefaultText: true, Name: "exit-code", Usage: "exit with 1 if there are newer versions"}}),
 			r.verb("audit", nil, "ask what is known against the packages of the profile", " ", r.pluginAudit, auditFlags()),
 			r.verb("why", nil, "show who asks for a package", "<package>[@<version>]", r.pluginWhy, localFlags()),
+			r.verb("policy", nil, "show the policy, and whether the profile keeps it", " ", r.pluginPolicy, networkFlags()),
 			r.verb("list", []string{"ls"}, "list the packages and layers of the profile", " ", r.pluginList, localFlags(), []cli.Flag{
 				&cli.BoolFlag{DisableDefaultText: true, Name: "tree", Usage: "list what they depend on as well"},
 				&cli.IntFlag{Name: "depth", Usage: "list this many levels of it", DefaultText: "all"}}),

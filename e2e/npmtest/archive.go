@@ -46,6 +46,7 @@ type directives struct {
 	hang            bool
 	packumentStatus int
 	token           string
+	signature       string // of the Signature constants; "" is good
 }
 
 // catalogue is everything that one directory of archives describes.
@@ -227,6 +228,9 @@ func (d *directives) set(key, value string) (err error) {
 		d.packumentStatus, err = strconv.Atoi(value)
 	case "token":
 		d.token = value
+	case "signature":
+		err = checkSignature(value)
+		d.signature = value
 	default:
 		return fmt.Errorf("is unknown")
 	}

@@ -25,6 +25,7 @@
 //	hang                    a request for the tarball is never answered
 //	packument-status: CODE  a request for the package's document gets this status
 //	token: SECRET           every document and tarball of the package needs this bearer token
+//	signature: KIND         the registry's signature over the version, where it signs: one of the Signature constants, else good
 //
 // The tag latest belongs to the version that asks for it, else to the highest version that is not a prerelease, else to the highest of all.
 //
@@ -38,6 +39,7 @@
 //	/-/npm/v1/security/advisories/bulk  (POST) what the file advisories/bulk.json has of the packages in the question, of any version
 //	/osv/v1/querybatch             (POST) the ids of the OSV documents advisories/osv/ID.json about each package, of any version, one a page
 //	/osv/v1/vulns/ID               such a document
+//	/-/npm/v1/keys                 the keys that versions are signed with, where the server signs
 //	/files/ARCHIVE.tgz             the tarball of ARCHIVE.txtar in the directory or in its folder files, whose packages no document mentions
 //	/public/PATH                   a file of the directory that Publish names, as a plain web server has it
 //	/redirect/PATH                 a redirect to /PATH

@@ -32,6 +32,8 @@ type Server struct {
 	spoiled  func(path string) bool
 	fault    Fault
 	public   string // a directory of plain files, "" for none
+	keys     *keyring
+	signs    bool
 }
 
 // New serves the archives of dir on a free port of 127.0.0.1 until Close is called.
@@ -57,7 +59,11 @@ func NewTLS(dir string) (*Server, error) {
 }
 
 func prepare(dir string) (*Server, error) {
-	s := &Server{dir: dir, requests: map[string]int{}}
+	keys, err := newKeyring()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, requests: map[string]int{}, keys: keys}
 	if err := s.Reload(); err != nil {
 		return nil, err
 	}
@@ -152,7 +158,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // answer is what a registry in order answers.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	content, token, public := s.content, s.token, s.public
+	content, token, public, signs := s.content, s.token, s.public, s.signs
 	s.mu.Unlock()
 	if r.Method == http.MethodPost && authorized(w, r, token) && s.serveAdvisories(w, r) {
 		return
@@ -171,6 +177,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	if p == "-/ping" {
 		s.writeJSON(w, r, "application/json", map[string]any{})
+		return
+	}
+	if p == "-/npm/v1/keys" && signs {
+		document, err := s.keys.document()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		s.writeJSON(w, r, "application/json", document)
 		return
 	}
 	if rest, ok := strings.CutPrefix(p, "redirect/"); ok {
@@ -405,6 +420,12 @@ func (s *Server) dist(r *release) map[string]any {
 	dist := map[string]any{"shasum": t.shasum, "tarball": s.URL() + "/" + r.name + "/-/" + r.fileName()}
 	if !r.directives.shasumOnly {
 		dist["integrity"] = t.integrity
+	}
+	s.mu.Lock()
+	signs := s.signs
+	s.mu.Unlock()
+	if signatures, err := s.keys.signatures(r, t.integrity); signs && err == nil && signatures != nil {
+		dist["signatures"] = signatures
 	}
 	return dist
 }

@@ -291,8 +291,12 @@ func (x *exporter) resolve(ctx context.Context) error {
 			return err
 		}
 	}
+	policy, err := x.env.policy()
+	if err != nil {
+		return err
+	}
 	job := &install.Job{
-		Profile: x.opts.Name.String(), Dir: x.dir, Files: files, Store: s.packages, Registry: client, Events: x.opts.Events,
+		Policy: policy, Profile: x.opts.Name.String(), Dir: x.dir, Files: files, Store: s.packages, Registry: client, Events: x.opts.Events,
 	}
 	lock, err := job.Resolve(ctx, x.manifest, x.lock)
 	if err != nil {

@@ -116,6 +116,9 @@ func (env Env) withJob(opts PluginOptions, tx *staging.Tx, p *profile.Profile, w
 	packages := store.Open(env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
 	j := env.job(opts, p)
+	if j.Policy, err = env.policy(); err != nil {
+		return err
+	}
 	j.Files, j.Tx, j.Settings, j.Store, j.Registry = tx.Dir(), tx, &settings, packages, client
 	j.Closure = filepath.Join(env.Home.Place(p.Name).State, closureName)
 	j.Approved, j.Logs = env.approver(tx.Dir, p.Manifest).asked, env.buildLogs(p.Name)

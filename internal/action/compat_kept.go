@@ -81,9 +81,13 @@ func (e Env) fetchBundles(ctx context.Context, p *profile.Profile, version npmra
 		return err
 	}
 	defer client.Close()
+	policy, err := e.policy()
+	if err != nil {
+		return err
+	}
 	packages := store.Open(e.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
-	fetched, err := install.Fetch(ctx, client, packages, []install.Spec{
+	fetched, err := install.Fetch(ctx, client, packages, policy, []install.Spec{
 		{Kind: install.Registry, Name: launcher, Target: launcher, Wanted: version.String()},
 	}, opts.Events)
 	if err != nil {
@@ -98,7 +102,7 @@ func (e Env) fetchBundles(ctx context.Context, p *profile.Profile, version npmra
 		}
 		specs = append(specs, spec)
 	}
-	bundles, err := install.Fetch(ctx, client, packages, specs, opts.Events)
+	bundles, err := install.Fetch(ctx, client, packages, policy, specs, opts.Events)
 	if err != nil {
 		return err
 	}

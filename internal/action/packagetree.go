@@ -144,6 +144,9 @@ func Outdated(ctx context.Context, env Env, opts PluginOptions, names []string) 
 		return nil, err
 	}
 	job := env.job(opts, now.Profile)
+	if job.Policy, err = env.policy(); err != nil {
+		return nil, err
+	}
 	job.Settings, job.Registry = &settings, client
 	report := &OutdatedReport{Profile: opts.Name.String(), Dir: now.Dir, Warnings: warnings}
 	report.Dependencies, err = job.Outdated(ctx, now.Manifest, now.lock, names, install.OutdatedOptions{

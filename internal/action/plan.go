@@ -39,6 +39,9 @@ func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work fu
 	packages := store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
 	j := env.job(opts, p)
+	if j.Policy, err = env.policy(); err != nil {
+		return nil, err
+	}
 	j.DryRun, j.Settings, j.Store, j.Registry = true, &settings, packages, client
 	created := files != p.Dir
 	if created {

@@ -8,22 +8,54 @@ import (
 	"time"
 
 	"dsh/internal/install/registry"
+	"dsh/internal/trust"
 )
 
-// age says which versions of a package are too new to be taken.
+// bound is one wish about when versions were published.
+type bound struct {
+	before time.Time
+	age    time.Duration // how long ago that is, 0 where it is a date
+	exempt []string      // versions for which it does not count
+}
+
+// age says which versions of a package are too new to be taken: by the command,
+// by the profile, and by the policy, of which none loosens another.
 func (s *sources) age(name string) registry.PickOptions {
-	opts := registry.PickOptions{NodeVersion: assumedNode(), Before: s.job.Before}
-	if s.job.settings.MinAge == 0 {
-		return opts
+	bounds := s.wishedAge(name)
+	if policy := s.job.Policy; policy != nil && policy.MinimumAge > 0 {
+		if all, versions := policy.ExemptVersions(trust.MinimumAgeRule, name); !all {
+			bounds = append(bounds, bound{s.now.Add(-policy.MinimumAge), policy.MinimumAge, versions})
+		}
 	}
-	all, versions := exempted(s.job.settings.AgeExcept, name)
-	if all {
-		return opts
+	return options(bounds)
+}
+
+// wishedAge is what the command and the profile say of a package.
+func (s *sources) wishedAge(name string) (bounds []bound) {
+	if !s.job.Before.IsZero() {
+		bounds = append(bounds, bound{before: s.job.Before})
 	}
-	if old := s.now.Add(-s.job.settings.MinAge); opts.Before.IsZero() || old.Before(opts.Before) {
-		opts.Before, opts.Age = old, s.job.settings.MinAge
-		if len(versions) > 0 {
-			opts.Exempt = func(version string) bool { return slices.Contains(versions, version) }
+	if min := s.job.settings.MinAge; min > 0 {
+		if all, versions := exempted(s.job.settings.AgeExcept, name); !all {
+			bounds = append(bounds, bound{s.now.Add(-min), min, versions})
+		}
+	}
+	return bounds
+}
+
+// options picks what keeps all bounds.
+func options(bounds []bound) registry.PickOptions {
+	opts := registry.PickOptions{NodeVersion: assumedNode()}
+	some := false
+	for _, b := range bounds {
+		if opts.Before.IsZero() || b.before.Before(opts.Before) {
+			opts.Before, opts.Age = b.before, b.age
+		}
+		some = some || len(b.exempt) > 0
+	}
+	if some {
+		opts.Exempt = func(version string, published time.Time) bool {
+			return !slices.ContainsFunc(bounds, func(b bound) bool { return published.After(b.before) && !slices.Contains(b.exempt, version) })
 		}
 	}
 	return opts

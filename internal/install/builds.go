@@ -116,6 +116,15 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 		delete(reach, at)
 		list = append(list, building{at, n, by, s, reach, t})
 	}
+	// Nothing of what the policy refuses runs.
+	if len(list) > 0 && j.Policy != nil && len(j.Policy.Licences) > 0 {
+		if err := j.gather(ctx, c, t, t.pieces(everywhere), nil); err != nil {
+			return err
+		}
+		if err := j.holdContents(t); err != nil {
+			return err
+		}
+	}
 	// What a package loads reaches less than the package itself, unless both need
 	// each other: so this is an order in which everything finds built what it needs.
 	slices.SortFunc(list, func(a, b building) int {

@@ -106,7 +106,7 @@ func (j *Job) layDevelopment(ctx context.Context, b building, dir string) (map[s
 	settings.AutoPeers = true
 	sub := &Job{
 		Profile: j.Profile, Dir: dir, Files: dir, Store: j.Store, Registry: j.Registry, Offline: j.Offline, Before: j.Before,
-		Approved: j.Approved, Logs: j.Logs, Events: j.Events, Settings: &settings,
+		Approved: j.Approved, Logs: j.Logs, Events: j.Events, Settings: &settings, Policy: j.Policy.ForBuilding(),
 		manifest: own, before: own, settings: settings, pinned: map[string]*Package{}, present: present{absent: true},
 	}
 	wishes := slices.DeleteFunc(sub.wishes(), func(w Wish) bool { return !ValidName(w.Name) })
@@ -129,6 +129,9 @@ func (j *Job) layDevelopment(ctx context.Context, b building, dir string) (map[s
 	defer end()
 	res, err := sub.resolve(ctx, find, wishes, change{})
 	if err != nil {
+		return nil, err
+	}
+	if err := sub.holdSources(ctx, find, res.lock); err != nil {
 		return nil, err
 	}
 	t := &tree{dir: dir, files: dir, lock: res.lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(res.lock)}

@@ -8,6 +8,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
+	"dsh/internal/trust"
 )
 
 // Fetched is a package whose content is in the store.
@@ -17,9 +18,10 @@ type Fetched struct {
 }
 
 // Fetch brings packages of npm registries into the store, and nothing that they
-// depend on. The result is in the order of specs.
-func Fetch(ctx context.Context, client *registry.Client, packages *store.Store, specs []Spec, events Events) ([]Fetched, error) {
-	j := &Job{Registry: client, Store: packages, Events: events}
+// depend on, and holds them against a policy, which may be nil. The result is in
+// the order of specs.
+func Fetch(ctx context.Context, client *registry.Client, packages *store.Store, policy *trust.Policy, specs []Spec, events Events) ([]Fetched, error) {
+	j := &Job{Registry: client, Store: packages, Policy: policy, Events: events}
 	find, ctx, done := j.sources(ctx)
 	defer done()
 	fetched := make([]Fetched, len(specs))
@@ -43,9 +45,16 @@ func (s *sources) fetched(ctx context.Context, spec Spec) (Fetched, error) {
 	if err != nil {
 		return Fetched{}, err
 	}
+	lock := &Lock{Wanted: map[string]string{pkg.Name: spec.Wanted}, Nodes: map[string]Located{"node_modules/" + pkg.Name: {Package: pkg}}}
+	if err := s.job.holdSources(ctx, s, lock); err != nil {
+		return Fetched{}, err
+	}
 	entry, ok := s.job.Store.Get(pkg.Integrity)
 	if !ok || !entry.Sound() {
 		entry, err = s.archive(ctx, pkg)
+	}
+	if err == nil {
+		err = s.job.holdContents(&tree{lock: lock, entries: map[store.Integrity]store.Entry{pkg.Integrity: entry}})
 	}
 	return Fetched{pkg, entry}, within(pkg.describe(), err)
 }

@@ -22,6 +22,7 @@ import (
 	"dsh/internal/install/store"
 	"dsh/internal/profile"
 	"dsh/internal/staging"
+	"dsh/internal/trust"
 )
 
 // Events tells a caller how an install proceeds. Any field may be nil;
@@ -58,6 +59,9 @@ type Job struct {
 	// Before passes over versions that were published later; zero none. It comes
 	// on top of the settings' MinAge.
 	Before time.Time
+	// Policy is what packages that come into the profile are held against; nil is
+	// that there is none.
+	Policy *trust.Policy
 	// Provides is the version of a package that the installation provides; nil
 	// where that is not known.
 	Provides func(name string) (version string, ok bool)
@@ -100,6 +104,7 @@ type Job struct {
 	written  map[string]Written // what archives that this command keeps were made of, by dependency
 	archives map[string]string  // files with such archives, by place in the profile
 	notes    []string           // to be said where all goes well
+	entire   bool               // what is there already is held against the policy, too
 }
 
 // Result says what a job did.
@@ -187,6 +192,9 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 	}
 	find, ctx, done := j.sources(ctx)
 	defer done()
+	if err := find.admits(specs); err != nil {
+		return nil, err
+	}
 	picked := make([]*Package, len(specs))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelRequests)
@@ -290,6 +298,7 @@ func (j *Job) Install(ctx context.Context, opts InstallOptions) (*Result, error)
 		j.present = present{foreign: "an earlier install"}
 	}
 	j.Check = j.Check || opts.Force
+	j.entire = true
 	find, ctx, done := j.sources(ctx)
 	defer done()
 	if err := j.linksLead(j.dependencyNames()); err != nil {
@@ -594,7 +603,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {
 		return nil, err
 	}
-	result.Warnings = slices.Concat(result.Warnings, told, j.notes, find.deprecations(lock), find.tooNew(lock), find.notesOf(lock))
+	result.Warnings = slices.Concat(result.Warnings, told, j.notes, find.deprecations(lock), find.tooNew(lock), find.notesOf(lock), find.unverified())
 	if lock != j.locked {
 		var hosts []string
 		result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)

@@ -87,12 +87,18 @@ func (a *Amount) add(bytes int64) {
 
 // plan says what the tree of a lock would change, and changes nothing.
 func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*Result, error) {
+	if err := j.holdSources(ctx, find, lock); err != nil {
+		return nil, err
+	}
 	skipped := platformSkips(lock)
 	t := &tree{dir: j.Dir, files: j.Files, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: skipped, copied: j.settings.Copy, told: map[string]installed{}}
 	plan := &Plan{Packages: []Planned{}, LayersAdded: []string{}, LayersRemoved: []string{}, Files: []string{}, Replaces: j.present.foreign}
 	plan.Packages = append(plan.Packages, j.moves(t)...)
 	contents, err := j.contents(ctx, t, plan.Packages)
 	if err != nil {
+		return nil, err
+	}
+	if err := j.holdContents(t); err != nil {
 		return nil, err
 	}
 	result := &Result{Manifest: j.manifest, Plan: plan, tree: t, before: j.present, locked: j.locked}
@@ -163,7 +169,7 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 	plan.Files = slices.Concat(plan.Files, sortedKeys(write), remove)
 	var hosts []string
 	result.Hosts, hosts = hostReport(j.locked, lock, j.manifest, j.settings.Hosts, j.Provides, j.command)
-	result.Warnings = slices.Concat(j.notes, find.deprecations(lock), find.tooNew(lock), find.notesOf(lock), newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
+	result.Warnings = slices.Concat(j.notes, find.deprecations(lock), find.tooNew(lock), find.notesOf(lock), find.unverified(), newPeerProblems(j.locked, lock), foreignPeers(j.locked, lock, j.Dir), hosts)
 	return result, nil
 }
 

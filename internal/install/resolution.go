@@ -26,13 +26,21 @@ func (r *resolution) checkPlatform() error {
 // resolve builds the tree that the wishes ask for. Archives are fetched while it
 // is at it.
 func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c change) (*resolution, error) {
+	var anew []Spec
 	for _, w := range wishes {
 		if !ValidName(w.Name) {
 			return nil, fault.Errorf(fault.Package, "%s: %q in its dependencies is no package name", j.manifest.Path(), w.Name)
 		}
-		if _, err := ParseDependency(w.Name, w.Wanted, j.Dir); err != nil {
+		spec, err := ParseDependency(w.Name, w.Wanted, j.Dir)
+		if err == nil && (j.locked == nil || j.locked.Wanted[w.Name] != anyVersion(w.Wanted) || c.fresh != nil && c.fresh(w.Name)) {
+			anew = append(anew, spec)
+		}
+		if err != nil {
 			return nil, fault.WithHint(fmt.Errorf("%s: dependency %s: %w", j.manifest.Path(), w.Name, err), "%s takes it out", j.command("remove", w.Name))
 		}
+	}
+	if err := find.admits(anew); err != nil {
+		return nil, err
 	}
 	r := &resolver{
 		find: find, dir: j.Dir, locked: cmp.Or(j.locked, c.foreign), pinned: j.pinned, taken: c.taken, settings: j.settings, provides: j.Provides, dedupe: c.dedupe,
@@ -67,8 +75,14 @@ func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte
 	if j.Events.Linking != nil {
 		j.Events.Linking(len(lock.Nodes))
 	}
-	var err error
+	err := j.holdSources(ctx, find, lock)
+	if err != nil {
+		return nil, err
+	}
 	if result.Tree, err = j.stage(ctx, find.contents, t); err != nil {
+		return nil, err
+	}
+	if err := j.holdContents(t); err != nil {
 		return nil, err
 	}
 	if result.Pending, err = j.pending(t); err == nil {

@@ -47,7 +47,8 @@ type sources struct {
 	notes             sync.Map // what checkRoot noted, by name@version
 	roots             sync.Map // the same by [Origin]
 
-	git func() *git.Client
+	git   func() *git.Client
+	heard heard
 }
 
 // sources makes the finder of one job. Done ends what was begun ahead.
@@ -77,13 +78,16 @@ func (s *sources) prefetch(ctx context.Context, spec Spec) {
 
 // placed is told by the resolver where a package goes.
 func (s *sources) placed(_ string, pkg *Package) {
-	if pkg.Origin.Kind == Registry && !s.job.Offline && !s.job.DryRun && ThisPlatform().runs(pkg) {
+	if pkg.Origin.Kind == Registry && !s.job.Offline && !s.job.DryRun && ThisPlatform().runs(pkg) && s.mayFetch(pkg) {
 		s.contents.want(pkg)
 	}
 }
 
 // find implements finder.
 func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
+	if err := s.admits([]Spec{spec}); err != nil {
+		return nil, err
+	}
 	switch spec.Kind {
 	case Registry:
 		return s.fromRegistry(ctx, spec)
@@ -114,12 +118,13 @@ func (s *sources) fromRegistry(ctx context.Context, spec Spec) (*Package, error)
 	if s.job.Events.Resolving != nil {
 		s.job.Events.Resolving(spec.Target)
 	}
-	choice, err := s.job.Registry.Find(ctx, spec.Target, spec.Wanted, s.age(spec.Target))
+	choice, err := s.pick(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	m := choice.Manifest
 	pkg := packageOf(&m.Manifest)
+	s.noted(pkg, choice)
 	if m.Deprecated != "" {
 		s.deprecated.Store(pkg.describe(), strings.Join(strings.Fields(m.Deprecated), " "))
 	}
@@ -367,6 +372,9 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 	}
 	if s.job.Offline {
 		return store.Entry{}, fault.Errorf(fault.Network, "it is not in the store, and --offline fetches nothing")
+	}
+	if err := s.vouched(ctx, pkg); err != nil {
+		return store.Entry{}, err
 	}
 	body, size, err := s.job.Registry.OpenTarball(ctx, registryDist(s.job.Registry, pkg))
 	if err != nil {

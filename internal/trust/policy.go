@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -78,7 +79,7 @@ type Policy struct {
 	Hosts      []string      `json:"hosts,omitempty"`    // in lower case; *.x is any below x
 	Scopes     []string      `json:"scopes,omitempty"`   // "@scope", or "unscoped"
 	Licences   []string      `json:"licences,omitempty"` // SPDX identifiers, or texts that packages have in their place
-	MinimumAge time.Duration `json:"-"`
+	MinimumAge time.Duration `json:"-"`                  // in JSON it is as Age writes it
 	Signatures Signatures    `json:"signatures"`
 	// Malware is whether packages that are known to be malicious are let in with
 	// a warning: "warn", or "refuse".
@@ -87,6 +88,30 @@ type Policy struct {
 	Exempt  map[Rule][]Exempted `json:"exempt,omitempty"`
 
 	lines map[Rule]int // of the keys in the file
+}
+
+// Age is MinimumAge as policies have it, "" where there is none.
+func (p *Policy) Age() string {
+	const day = 24 * time.Hour
+	switch days, rest := p.MinimumAge/day, p.MinimumAge%day; {
+	case p.MinimumAge == 0:
+		return ""
+	case rest == 0:
+		return fmt.Sprintf("%dd", days)
+	case days == 0:
+		return fmt.Sprintf("%dm", rest/time.Minute)
+	default:
+		return fmt.Sprintf("%dd%dm", days, rest/time.Minute)
+	}
+}
+
+// MarshalJSON writes the policy with the age as policies have it.
+func (p *Policy) MarshalJSON() ([]byte, error) {
+	type plain Policy
+	return json.Marshal(struct {
+		*plain
+		Age string `json:"minimumAge,omitempty"`
+	}{(*plain)(p), p.Age()})
 }
 
 // Exempted is a package to which a rule does not apply.
@@ -173,6 +198,17 @@ func (p *Policy) ExemptVersions(rule Rule, name string) (all bool, versions []st
 		}
 	}
 	return false, versions
+}
+
+// ForBuilding is the policy for what a package needs while it is built: that is
+// none of the profile's own, and does not come into it.
+func (p *Policy) ForBuilding() *Policy {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	own.Scopes, own.Licences = nil, nil
+	return &own
 }
 
 // Violation is that a package breaks a rule.

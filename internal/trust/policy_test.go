@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -51,6 +52,10 @@ exempt:
 	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("got  %+v\nwant %+v", p, want)
+	}
+	text, err := json.Marshal(p)
+	if err != nil || !strings.Contains(string(text), `"minimumAge":"1d720m"`) || !strings.Contains(string(text), `"exempt":{"licences":["odd@1.0.0"],"minimumAge":["@acme/*","fast"]}`) {
+		t.Errorf("in JSON: %s, %v", text, err)
 	}
 	for _, empty := range []string{"", "# nothing\n", "\ufeff", "---\n"} {
 		p := policy(t, empty)

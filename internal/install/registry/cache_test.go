@@ -496,7 +496,7 @@ func TestBefore(t *testing.T) {
 			opts.Before, _ = time.Parse(time.DateOnly, tt.before)
 		}
 		if tt.exempt != "" {
-			opts.Exempt = func(version string) bool { return version == tt.exempt }
+			opts.Exempt = func(version string, _ time.Time) bool { return version == tt.exempt }
 		}
 		var picked Choice
 		err := get(t, f, Options{}, func(c *Client) (err error) {

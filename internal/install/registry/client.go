@@ -177,6 +177,40 @@ func (c *Client) Find(ctx context.Context, name, wanted string, opts PickOptions
 	return c.withLibc(ctx, choice)
 }
 
+// Published is a time at which a version was published already, which may be later
+// than before only where it was published after that; zero where its registry
+// does not say it. What is kept is believed, however old it is: versions stay
+// what they are.
+func (c *Client) Published(ctx context.Context, name, version string, before time.Time) (at time.Time, err error) {
+	look := func(p *Packument) bool {
+		i := p.find(version)
+		if i < 0 {
+			return false
+		}
+		r := p.record(i)
+		at = p.known(r.time())
+		return !r.time().IsZero() || !at.IsZero() && !at.After(before)
+	}
+	d := document{name: name, registry: c.RegistryFor(name)}
+	for _, d.full = range []bool{false, true} {
+		found := false
+		c.cache.lend(d, func(kept *keptDocument) { found = look(kept.packument) })
+		if found {
+			return at, nil
+		}
+	}
+	for _, full := range []bool{false, true} {
+		p, err := c.packument(ctx, document{name: name, full: full})
+		if err != nil {
+			return time.Time{}, err
+		}
+		if look(p) {
+			return at, nil
+		}
+	}
+	return time.Time{}, nil
+}
+
 // explained adds to an error that nobody was asked.
 func (c *Client) explained(err error) error {
 	if none, ok := errors.AsType[*NoMatchError](err); ok {

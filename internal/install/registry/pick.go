@@ -23,8 +23,9 @@ type PickOptions struct {
 	// Age is how long ago Before is by the user's wish, for messages; 0 where it
 	// is a date.
 	Age time.Duration
-	// Exempt reports versions for which Before does not count; nil: none.
-	Exempt func(version string) bool
+	// Exempt reports versions, published at a time, for which Before does not
+	// count; nil: none.
+	Exempt func(version string, published time.Time) bool
 }
 
 // Choice is a version that was picked.
@@ -34,23 +35,35 @@ type Choice struct {
 	// SkippedAt when it was published; "" where that is the same.
 	Skipped   string
 	SkippedAt time.Time
+	// Known is a time at which it was published already: that, or the last
+	// change of the document; zero where neither is said.
+	Known time.Time
 }
 
 // pick is Pick, and what it passed over.
 func (p *Packument) pick(spec string, opts PickOptions) (Choice, error) {
 	m, err := Pick(p, spec, opts)
-	if err == nil && opts.Before.IsZero() {
-		return Choice{Manifest: m}, nil
-	}
 	if err != nil {
 		return Choice{}, p.explained(err, spec, opts)
 	}
-	choice := Choice{Manifest: m}
+	choice := Choice{Manifest: m, Known: p.known(m.Published)}
+	if opts.Before.IsZero() {
+		return choice, nil
+	}
 	opts.Before = time.Time{}
 	if other, err := Pick(p, spec, opts); err == nil && other.Version != m.Version {
 		choice.Skipped, choice.SkippedAt = other.Version, other.Published
 	}
 	return choice, nil
+}
+
+// known is a time at which a version was published already that is said to have
+// been at another, which may be zero.
+func (p *Packument) known(published time.Time) time.Time {
+	if published.IsZero() && p.changed != 0 {
+		return time.UnixMilli(p.changed).UTC()
+	}
+	return published
 }
 
 // explained adds to an error which version is only too new.
@@ -100,7 +113,7 @@ func (k *picker) none() error { return k.p.noMatch("ETARGET", k.wanted, k.opts.B
 // allowed reports whether a version is old enough, as far as is known.
 func (k *picker) allowed(r *record) bool {
 	return k.opts.Before.IsZero() || r.published == 0 || !r.time().After(k.opts.Before) ||
-		k.opts.Exempt != nil && k.opts.Exempt(k.p.text(r.text))
+		k.opts.Exempt != nil && k.opts.Exempt(k.p.text(r.text), r.time())
 }
 
 func (k *picker) exact(version string) (*Manifest, error) {
