@@ -1,6 +1,7 @@
 package action
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ type RolledBack struct {
 	Replaced string        `json:"replaced"`
 	// Saved is the generation that the change made, 0 if none.
 	Saved    int      `json:"saved"`
+	remade   []string // archives that no generation holds, made anew
 	Warnings []string `json:"-"`
 }
 
@@ -231,16 +233,20 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 			done.Warnings = append(done.Warnings, w)
 		}
 	}
-	done.Warnings = append(done.Warnings, s.tooLarge(target)...)
+	done.Warnings = append(done.Warnings, s.tooLarge(target, done.remade)...)
 	done.Warnings = append(done.Warnings, s.proof(target)...)
 	return done, nil
 }
 
-// tooLarge tells of the files that a generation names and does not hold, and
+// tooLarge tells of the files that a generation names and does not hold, but for
+// those that were made anew, and
 // where a kept directory has one of that name.
-func (s subject) tooLarge(g *staging.Generation) (warnings []string) {
+func (s subject) tooLarge(g *staging.Generation, remade []string) (warnings []string) {
 	kept := keptDirs(s.env.Home.Place(s.name).State)
 	for _, skipped := range g.TooLarge {
+		if slices.Contains(remade, skipped.Path) {
+			continue
+		}
 		path := filepath.FromSlash(skipped.Path)
 		has := func(dir string) bool {
 			_, err := os.Lstat(filepath.Join(dir, path))
@@ -280,6 +286,7 @@ func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *st
 	opts = s.withSettings(opts, tx.Dir(), target, done)
 	err = s.env.withJob(opts, tx, p, func(j *install.Job) error {
 		if lock != nil {
+			storeArchives(ctx, j.Store, lock, target)
 			done.Missing = append(done.Missing, missingPackages(lock, j.Store)...)
 		}
 		result, err := j.Restore(ctx, manifest, lock)
@@ -289,10 +296,27 @@ func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *st
 		done.Packages = PackageCounts{result.Tree.Added, result.Tree.Removed, result.Tree.Changed}
 		done.Replaced = result.Tree.Replaced
 		done.Warnings = append(done.Warnings, result.Warnings...)
+		done.remade = result.Archives
 		find = stagedPackages(s.dir(), result)
 		return nil
 	})
 	return find, err
+}
+
+// storeArchives brings the archives that a generation holds into the store, where
+// that has lost what was in them. What is none is told of when it is needed.
+func storeArchives(ctx context.Context, packages *store.Store, lock *install.Lock, g *staging.Generation) {
+	for _, n := range lock.Nodes {
+		if n.Origin.Kind != install.Archive {
+			continue
+		}
+		if _, stored := packages.Get(n.Integrity); stored {
+			continue
+		}
+		if data, ok := g.File(n.Origin.Place); ok {
+			_, _ = packages.AddTarball(ctx, bytes.NewReader(data), n.Integrity)
+		}
+	}
 }
 
 // withSettings makes opts read the .npmrc of a generation and not the one that is

@@ -58,7 +58,7 @@ func TestTooLargeNamesWhatIsKept(t *testing.T) {
 		"sub/other.bin does not come back: " + why + "; one of an earlier time is " + filepath.Join(state, "replaced-1", "sub", "other.bin"),
 		"nowhere.bin does not come back: " + why,
 	}
-	if diff := cmp.Diff(want, profileSubject(env, name).tooLarge(g)); diff != "" {
+	if diff := cmp.Diff(want, profileSubject(env, name).tooLarge(g, nil)); diff != "" {
 		t.Error(diff)
 	}
 }

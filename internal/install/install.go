@@ -117,6 +117,8 @@ type Result struct {
 	Plan     *Plan             // of a dry run
 	Pending  []Pending         // packages that were laid out and whose scripts nobody approved
 	Built    []Built           // packages whose scripts somebody did, by name
+	// Archives are those of [ArchivesDir] that were written.
+	Archives []string
 	// Unchanged says that packages, lockfile and manifest are as they were.
 	Unchanged bool
 
@@ -591,12 +593,13 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	archives, err := j.stageArchives(ctx, lock)
+	archives, changed, err := j.stageArchives(ctx, lock)
 	if err != nil {
 		return nil, err
 	}
+	result.Archives = archives
 	result.remember = func() { j.closure.save(j, lockText, wishes, result.tree) }
-	if res.root == nil && !archives && result.Tree == (TreeChange{}) && bytes.Equal(j.manifest.Bytes(), j.before.Bytes()) {
+	if res.root == nil && !changed && result.Tree == (TreeChange{}) && bytes.Equal(j.manifest.Bytes(), j.before.Bytes()) {
 		result.Unchanged, result.Changes = true, []Change{}
 		return result, nil
 	}

@@ -218,16 +218,18 @@ func (l *Lock) names(at string) bool {
 }
 
 // stageArchives puts into the transaction what makes the profile's archives those
-// of a lock. One that is lost is made anew from the store.
-func (j *Job) stageArchives(ctx context.Context, lock *Lock) (changed bool, err error) {
+// of a lock, and returns those that are written. One that is lost is made anew
+// from the store.
+func (j *Job) stageArchives(ctx context.Context, lock *Lock) (written []string, changed bool, err error) {
 	write, remove := j.archiveChanges(lock)
-	for _, at := range sortedKeys(write) {
+	written = sortedKeys(write)
+	for _, at := range written {
 		data, err := j.archiveData(ctx, at, write[at])
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
 		if err := j.Tx.WriteFile(at, data, 0o644); err != nil {
-			return false, err
+			return nil, false, err
 		}
 	}
 	if len(remove) > 0 && len(keptArchives(lock)) == 0 && j.onlyArchives(remove) {
@@ -235,10 +237,10 @@ func (j *Job) stageArchives(ctx context.Context, lock *Lock) (changed bool, err 
 	}
 	for _, at := range remove {
 		if err := j.Tx.Remove(at); err != nil {
-			return false, err
+			return nil, false, err
 		}
 	}
-	return len(write)+len(remove) > 0, nil
+	return written, len(write)+len(remove) > 0, nil
 }
 
 // onlyArchives reports whether nothing but those files is in the folder of
@@ -307,7 +309,7 @@ func isNpmArchive(spec Spec, format string) bool {
 // repack makes of the package in an archive of any format one as registries have
 // them, and brings that into the store. In the archive the package is the folder
 // inside.
-func (s *sources) repack(ctx context.Context, file, inside string, want store.Integrity) (entry store.Entry, packed string, err error) {
+func repack(ctx context.Context, packages *store.Store, file, inside string, want store.Integrity) (entry store.Entry, packed string, err error) {
 	in, err := os.Open(file)
 	if err != nil {
 		return entry, "", err
@@ -317,12 +319,12 @@ func (s *sources) repack(ctx context.Context, file, inside string, want store.In
 	if err != nil {
 		return entry, "", err
 	}
-	limits := s.job.Store.Limits
+	limits := packages.Limits
 	root, err := findRoot(ctx, in, info.Size(), limits, inside)
 	if err != nil {
 		return entry, "", err
 	}
-	dir, err := s.job.Store.TempDir()
+	dir, err := packages.TempDir()
 	if err != nil {
 		return entry, "", err
 	}
@@ -362,7 +364,7 @@ func (s *sources) repack(ctx context.Context, file, inside string, want store.In
 		return entry, "", err
 	}
 	defer made.Close()
-	entry, err = s.job.Store.AddTarball(ctx, made, want)
+	entry, err = packages.AddTarball(ctx, made, want)
 	return entry, packed, err
 }
 

@@ -23,7 +23,8 @@ func someIntegrity(t testing.TB, letter string) store.Integrity {
 func fullLock(t testing.TB) *Lock {
 	return &Lock{
 		Overrides: map[string]string{"is-odd": "3.0.1", "@acme/hello>>left@^1": "npm:right@2", "a>b": "-"}, AutoPeers: true, Omitted: []string{"@deepseek-ai/dsh-tools", "cordis"},
-		Wanted: map[string]string{"@acme/hello": "^1.0.0", "odd": "npm:is-odd@3.0.1", "loose": ">=1 <2 || 3.x", "any": "*", "local": "link:../p"},
+		Wanted:  map[string]string{"@acme/hello": "^1.0.0", "odd": "npm:is-odd@3.0.1", "loose": ">=1 <2 || 3.x", "any": "*", "local": "link:../p"},
+		Sources: map[string]Written{"local": {From: `https://h.test/p.zip//a "b"`, Integrity: someIntegrity(t, "w")}, "any": {From: "file:/p.tar.xz", Integrity: someIntegrity(t, "Q")}},
 		Nodes: map[string]Located{
 			"node_modules/@acme/hello": {Package: &Package{
 				Name: "@acme/hello", Version: "1.1.0", Integrity: someIntegrity(t, "w"),

@@ -14,6 +14,7 @@ import (
 	"dsh/internal/install/download"
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
+	"dsh/internal/install/unpack"
 	"dsh/internal/staging"
 )
 
@@ -36,7 +37,7 @@ func Download(ctx context.Context, client *registry.Client, packages *store.Stor
 func Original(ctx context.Context, client *registry.Client, packages *store.Store, pkg *Package) (file string, err error) {
 	switch pkg.Origin.Kind {
 	case URL:
-		file, err = Download(ctx, client, packages, pkg.Origin.Place, nil)
+		file, err = fromAddress(ctx, client, packages, pkg)
 	case Registry:
 		file, err = fromRegistry(ctx, client, packages, pkg)
 	default:
@@ -46,6 +47,38 @@ func Original(ctx context.Context, client *registry.Client, packages *store.Stor
 		err = CheckArchive(file, pkg.Integrity)
 	}
 	return file, within(pkg.describe(), err)
+}
+
+// fromAddress fetches the archive of a package that is named by an address. Where
+// pnpm could not install that, it is the one that was made of it.
+func fromAddress(ctx context.Context, client *registry.Client, packages *store.Store, pkg *Package) (file string, err error) {
+	spec, err := urlSpec(pkg.Origin.Place)
+	if err != nil {
+		return "", err
+	}
+	file, err = Download(ctx, client, packages, forced(spec)+spec.Place, nil)
+	if err != nil {
+		return "", err
+	}
+	npm, err := isNpmArchiveIn(file, spec)
+	if err == nil && !npm {
+		_, file, err = repack(ctx, packages, file, spec.Inside, pkg.Integrity)
+	}
+	return file, err
+}
+
+func isNpmArchiveIn(file string, spec Spec) (bool, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	format, err := unpack.Format(f, info.Size())
+	return isNpmArchive(spec, format), err
 }
 
 func fromRegistry(ctx context.Context, client *registry.Client, packages *store.Store, pkg *Package) (file string, err error) {

@@ -52,7 +52,7 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 	if err != nil {
 		return nil, err
 	}
-	if _, err := j.stageArchives(ctx, lock); err != nil {
+	if result.Archives, _, err = j.stageArchives(ctx, lock); err != nil {
 		return nil, err
 	}
 	result.Warnings = slices.Concat(result.Warnings, warnings, result.tree.lostLinks())

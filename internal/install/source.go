@@ -236,15 +236,23 @@ func (s *sources) kept(origin Origin) (store.Entry, bool) {
 
 // download fetches the archive that an origin of kind URL names.
 func (s *sources) download(ctx context.Context, place string) (file string, err error) {
-	spec, err := parsePlace(place, place, "")
+	spec, err := urlSpec(place)
 	if err != nil {
 		return "", err
 	}
-	address := forced(spec) + spec.Place
 	if s.job.Offline {
-		return "", fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", ShownSpec(address))
+		return "", fault.Errorf(fault.Network, "%s is not in the store, and --offline fetches nothing", ShownSpec(place))
 	}
-	return Download(ctx, s.job.Registry, s.job.Store, address, s.job.Events.Received)
+	return Download(ctx, s.job.Registry, s.job.Store, forced(spec)+spec.Place, s.job.Events.Received)
+}
+
+// urlSpec reads the place of an origin of kind URL.
+func urlSpec(place string) (Spec, error) {
+	spec, err := parsePlace(place, place, "")
+	if err == nil && spec.Kind != URL {
+		err = &SpecError{Text: place, Reason: "is not the address of an archive"}
+	}
+	return spec, err
 }
 
 // archived brings the package in an archive of any format into the store. Where
@@ -253,7 +261,7 @@ func (s *sources) archived(ctx context.Context, origin Origin, file string, want
 	spec := Spec{Kind: origin.Kind}
 	if origin.Kind == URL {
 		var err error
-		if spec, err = parsePlace(origin.Place, origin.Place, ""); err != nil {
+		if spec, err = urlSpec(origin.Place); err != nil {
 			return store.Entry{}, err
 		}
 	} else {
@@ -285,7 +293,7 @@ func (s *sources) archived(ctx context.Context, origin Origin, file string, want
 	if err != nil {
 		return store.Entry{}, err
 	}
-	entry, packed, err := s.repack(ctx, file, spec.Inside, want)
+	entry, packed, err := repack(ctx, s.job.Store, file, spec.Inside, want)
 	if err == nil {
 		s.repacked.Store(origin, &made{packed, Written{Integrity: was}})
 	}
@@ -386,12 +394,10 @@ func (s *sources) archive(ctx context.Context, pkg *Package) (store.Entry, error
 
 func shownPlace(spec Spec) string {
 	switch spec.Kind {
-	case URL:
-		return ShownSpec(spec.Place)
-	case Git:
-		return ShownSpec(spec.Git.String())
+	case URL, Git:
+		return ShownSpec(originPlace(spec, ""))
 	}
-	return spec.Place
+	return addInside(spec.Place, spec.Inside)
 }
 
 // from says in one word or address where a package comes from.
