@@ -76,7 +76,7 @@ func printScripts(w io.Writer, s action.PackageScripts) {
 	for _, script := range s.Scripts {
 		fmt.Fprintf(w, "  %s: %s\n", ui.Clean(script.Event), build.Shown(script.Text))
 	}
-	if len(s.Missing) > 0 {
+	if len(s.Missing) > 0 && s.State != action.ScriptsRan {
 		fmt.Fprintf(w, "  is without %s until then\n", ui.Clean(strings.Join(s.Missing, ", ")))
 	}
 }
@@ -126,6 +126,8 @@ func (r *runner) pluginApprove(p *pluginRun) error {
 		}
 		if done.Report != nil {
 			printReport(w, done.Report)
+		} else if what.Other != "" {
+			fmt.Fprintf(w, "now it can be taken: %s\n", done.Add)
 		} else if done.Add != "" {
 			fmt.Fprintf(w, "now it can be added: %s\n", done.Add)
 		}

@@ -232,6 +232,9 @@ type ToApprove struct {
 	Packages []PackageScripts
 	// Inside says that the profile has them, so that approving builds them.
 	Inside bool
+	// Other is the name of a dependency of the profile that is another content of
+	// the same package, "" for none.
+	Other string
 }
 
 // FindScripts finds what a word after approve means: a package of the profile, by
@@ -274,6 +277,13 @@ func FindScripts(ctx context.Context, env Env, opts PluginOptions, word string) 
 	found.Inside = false
 	if len(p.Scripts) == 0 {
 		return nil, fault.Errorf(fault.Package, "%s@%s has no scripts that an installation would run", p.Name, p.Version)
+	}
+	if report != nil {
+		if m, err := profile.Read(env.Home, opts.Name); err == nil {
+			if wanted, _, ok := m.Manifest.Dependency(p.Name); ok && wanted != word {
+				found.Other = p.Name
+			}
+		}
 	}
 	a := env.approver(func() string { return env.Home.ProfileDir(opts.Name) }, nil)
 	said, err := a.say(*p)
@@ -318,7 +328,7 @@ type ApprovedScripts struct {
 	// Report is of the install that built them, nil where they are not in the
 	// profile yet.
 	Report *Report `json:"install,omitempty"`
-	// Add is the command that adds what is approved and not in the profile.
+	// Add is the command that takes what is approved and not in the profile.
 	Add      string   `json:"add,omitempty"`
 	Warnings []string `json:"-"`
 }
@@ -339,6 +349,9 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 	}
 	if !what.Inside {
 		done.Add = fault.ShellWords("dsh", "plugin", "--profile", what.Profile, "add", word)
+		if what.Other != "" {
+			done.Add = fault.ShellWords("dsh", "plugin", "--profile", what.Profile, "update", what.Other)
+		}
 		return done, nil
 	}
 	if maker := install.Maker(env.Home.ProfileDir(opts.Name)); install.IsManager(maker) {
