@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"dsh/internal/build"
 	"dsh/internal/fault"
 	"dsh/internal/install/store"
 )
@@ -217,15 +218,15 @@ func buildID(words ...string) store.Integrity {
 	return id
 }
 
-// nodeVersion is what the Node.js of this machine calls itself, "" where there is
-// none: native code is compiled for one.
-var nodeVersion = sync.OnceValue(func() string {
-	out, err := exec.Command("node", "--version").Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
-})
+// buildNode is the Node.js that scripts run with.
+var buildNode = sync.OnceValues(func() (build.Node, error) { return build.FindNode(context.Background(), os.Getenv) })
+
+// nodeVersion is what that Node.js calls itself, "" where there is none: native
+// code is compiled for one.
+func nodeVersion() string {
+	node, _ := buildNode() // running scripts tells of the error
+	return node.Version
+}
 
 // readScripts is the scripts of a package whose files are in dir, and the files
 // that it declares and does not have. has tells of its files and folders.

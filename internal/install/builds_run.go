@@ -147,7 +147,11 @@ func (j *Job) run(ctx context.Context, b building, dir, root string, bin []strin
 	if err != nil {
 		return err
 	}
-	request := build.Request{Name: b.n.Name, Version: b.n.Version, Dir: dir, Root: root, Temp: temp, Bin: bin}
+	node, err := buildNode()
+	if err != nil {
+		return err
+	}
+	request := build.Request{Name: b.n.Name, Version: b.n.Version, Dir: dir, Root: root, Temp: temp, Bin: bin, Node: node}
 	for _, s := range list {
 		request.Scripts = append(request.Scripts, build.Script{Event: s.Event, Text: s.Text})
 	}
