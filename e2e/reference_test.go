@@ -223,6 +223,8 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin copy":                {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
 		"plugin add":                 {{"plugin", "--profile", "made", "add", "left@1.0.0"}, {"plugin", "--profile", "made", "add", "left"}, {"plugin", "--profile", "scripted", "add", "@acme/makes-more"}, {"plugin", "--profile", "git", "add", repository}, {"push"}},
 		"plugin add --dry-run":       {{"plugin", "--profile", "made", "add", "left@2", "is-odd", "--dry-run"}, {"plugin", "--profile", "headless", "add", "left", "--dry-run"}, {"plugin", "--profile", "newer", "add", "left@1.0.0", "--dry-run"}, {"plugin", "--profile", "git", "add", repository, "--dry-run"}},
+		"plugin pack":                {{"plugin", "--profile", "packed", "pack"}},
+		"plugin add SET":             {{"plugin", "--profile", "unpacked", "add", "./packed.dsh-set.tgz", "--dry-run"}, {"plugin", "--profile", "unpacked", "add", "./packed.dsh-set.tgz"}},
 		"plugin dedupe":              {{"plugin", "--profile", "doubles", "add", "@acme/wants-left-1", "@acme/takes-left@1.0.0"}, {"plugin", "--profile", "doubles", "dedupe"}},
 		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}, {"plugin", "--profile", "git", "update"}},
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}, {"plugin", "--profile", "git", "outdated"}},
@@ -337,6 +339,17 @@ const documentsFiles = `
 lockfileVersion: "1"
 dependencies:
   bundle: "link:../../../../project/bundle"
+packages:
+  node_modules/bundle:
+    version: 1.0.0
+    link: "../../../../project/bundle"
+-- user/.dsh/profiles/packed/package.json --
+{"dependencies": {"bundle": "link:../../../../project/bundle"}, "optionalDependencies": {"gone": "1.0.0"}, "dsh": {"profile": {"bundles": ["bundle"]}}}
+-- user/.dsh/profiles/packed/dsh-lock.yaml --
+lockfileVersion: "1"
+dependencies:
+  bundle: "link:../../../../project/bundle"
+  gone: 1.0.0
 packages:
   node_modules/bundle:
     version: 1.0.0

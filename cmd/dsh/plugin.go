@@ -61,6 +61,7 @@ func (r *runner) pluginCommand() *cli.Command {
 					&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "say what would be copied, and change nothing"}, forceFlag()}),
 			r.scriptsVerb(),
 			r.approveVerb(),
+			r.verb("pack", nil, "write all packages of the profile into one file, for machines without a network", " ", r.pluginPack, packFlags()),
 			r.exemptionVerb("version-exemptions", "print the bundles that are let through with another harness version", " ", r.versionExemptions),
 			r.exemptionVerb("allow-version", "let a bundle through with a harness version that its peers exclude", "<package@version>", r.allowVersion,
 				harnessFlag(), &cli.BoolFlag{DisableDefaultText: true, Name: "accept-risk", Usage: "say that the bundle may break the harness, or be broken by it"}),
@@ -207,6 +208,9 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 	}
 	if err := readExpect(p); err != nil {
 		return err
+	}
+	if set := setAmong(specs); set != "" {
+		return p.addSet(set, specs)
 	}
 	kind := profile.DependencyKind("")
 	chosen := 0

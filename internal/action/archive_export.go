@@ -38,6 +38,9 @@ type ExportOptions struct {
 	Include  []string  // files that would be left out
 	Version  string    // of this program
 	Events   install.Events
+	// set makes the archive one of packages alone: of the profile's own files
+	// there is only what says which they are.
+	set bool
 }
 
 // Exported says what went into an archive.
@@ -49,6 +52,8 @@ type Exported struct {
 	Sources  []archive.Source  `json:"sources"`
 	LeftOut  []archive.LeftOut `json:"leftOut"`
 	Warnings []string          `json:"-"`
+
+	dependencies []CopiedPlugin // of a set
 }
 
 // Export writes a profile into one file that depends on nothing of this machine:
@@ -249,7 +254,11 @@ func (x *exporter) gather(ctx context.Context, now *staging.Generation) error {
 	if err := x.read(now); err != nil {
 		return err
 	}
-	if err := x.addFiles(now); err != nil {
+	if x.opts.set {
+		if err := x.reduceToSet(); err != nil {
+			return err
+		}
+	} else if err := x.addFiles(now); err != nil {
 		return err
 	}
 	// What is not there is said before anything is packed.
@@ -264,6 +273,11 @@ func (x *exporter) gather(ctx context.Context, now *staging.Generation) error {
 	}
 	if err := x.checkIncluded(func(name string) bool { return x.inSource[name] }); err != nil {
 		return err
+	}
+	if x.opts.set {
+		if err := x.finishSet(ctx); err != nil {
+			return err
+		}
 	}
 	x.put(manifestName, x.manifest.Bytes(), 0o644)
 	if x.lock != nil {

@@ -1,10 +1,8 @@
 package action
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,14 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/klauspost/compress/gzip"
 
 	"dsh/internal/archive"
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/install/store"
+	"dsh/internal/install/unpack"
 	"dsh/internal/profile"
 	"dsh/internal/staging"
 )
@@ -82,8 +78,8 @@ func (x *exporter) forgetPlaces() {
 // files, just as it is installed. Then the spec need only be relative.
 func (x *exporter) staysInside(ctx context.Context, spec install.Spec) (bool, error) {
 	rel, err := filepath.Rel(x.dir, spec.Place)
-	if err != nil || !filepath.IsLocal(rel) {
-		return false, nil
+	if err != nil || !filepath.IsLocal(rel) || x.opts.set && spec.Kind != install.Archive {
+		return false, nil // a set has archives only
 	}
 	at := filepath.ToSlash(rel)
 	node, locked := x.node(spec.Name)
@@ -217,7 +213,7 @@ func (x *exporter) packed(ctx context.Context, spec install.Spec, node install.L
 		return nil, fault.WithHint(fault.Errorf(fault.Package, "%s is not what was installed from it, and the store does not have that any more", spec.Place),
 			"dsh plugin --profile %s update %s", fault.ShellWord(x.opts.Name.String()), fault.ShellWord(spec.Name))
 	}
-	return x.pack(spec.Name, entry)
+	return x.pack(ctx, spec.Name, entry)
 }
 
 // copied is the content of a folder as it is now.
@@ -229,44 +225,24 @@ func (x *exporter) copied(ctx context.Context, dir string) (store.Entry, error) 
 	return s.packages.AddFolder(ctx, dir)
 }
 
-// pack makes the archive of a package's content as npm would, the same for the
-// same content, without files that may hold secrets.
-func (x *exporter) pack(name string, entry store.Entry) ([]byte, error) {
+// pack makes the archive of a package's content, the same for the same content and
+// for ever, without files that may hold secrets.
+func (x *exporter) pack(ctx context.Context, name string, entry store.Entry) ([]byte, error) {
 	var b bytes.Buffer
-	zw := gzip.NewWriter(&b)
-	tw := tar.NewWriter(zw)
-	for _, f := range entry.Files() {
-		if shown := name + "/" + f.Path; x.included(shown) {
-			x.inSource[shown] = true
-			x.private = x.private || isSecretFile(path.Base(f.Path))
-		} else if isSecretFile(path.Base(f.Path)) {
-			x.leaveOut(shown, mayHoldSecrets)
-			continue
-		}
-		if err := packFile(tw, filepath.Join(entry.Dir(), filepath.FromSlash(f.Path)), f); err != nil {
-			return nil, err
-		}
-	}
-	err := errors.Join(tw.Close(), zw.Close())
+	err := unpack.WriteTarball(ctx, &b, func(add func(unpack.Member, io.Reader) error) error {
+		return entry.EachFile(ctx, func(m unpack.Member, content io.Reader) error {
+			secret := isSecretFile(path.Base(m.Name))
+			if shown := name + "/" + m.Name; x.included(shown) {
+				x.inSource[shown] = true
+				x.private = x.private || secret
+			} else if secret {
+				x.leaveOut(shown, mayHoldSecrets)
+				return nil
+			}
+			return add(m, content)
+		})
+	})
 	return b.Bytes(), err
-}
-
-func packFile(tw *tar.Writer, file string, f store.File) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	mode := int64(0o644)
-	if f.Executable {
-		mode = 0o755
-	}
-	err = tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "package/" + f.Path, Size: f.Size, Mode: mode, ModTime: time.Unix(0, 0)})
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(tw, in)
-	return err
 }
 
 // resolve makes the lockfile of the archive complete: what linked folders need

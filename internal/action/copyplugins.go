@@ -151,14 +151,7 @@ func (g *giver) choose(env Env, opts CopyPluginsOptions, done *CopiedPlugins) er
 				"dsh plugin --profile %s list shows what it depends on", fault.ShellWord(g.Name.String()))
 		}
 	}
-	place := func(d profile.Dependency) int {
-		if i := slices.Index(bundles, d.Name); i >= 0 {
-			return i
-		}
-		return len(bundles)
-	}
-	slices.SortStableFunc(all, func(a, b profile.Dependency) int { return place(a) - place(b) })
-	for _, d := range all {
+	for _, d := range inLayerOrder(g.Manifest) {
 		if len(opts.Names) > 0 && !slices.Contains(opts.Names, d.Name) {
 			continue
 		}
@@ -173,6 +166,20 @@ func (g *giver) choose(env Env, opts CopyPluginsOptions, done *CopiedPlugins) er
 		}
 	}
 	return nil
+}
+
+// inLayerOrder is the dependencies of a manifest: bundles in the order of the
+// list, then what else there is.
+func inLayerOrder(m *profile.Manifest) []profile.Dependency {
+	all, bundles := dependenciesOf(m), m.Bundles()
+	place := func(d profile.Dependency) int {
+		if i := slices.Index(bundles, d.Name); i >= 0 {
+			return i
+		}
+		return len(bundles)
+	}
+	slices.SortStableFunc(all, func(a, b profile.Dependency) int { return place(a) - place(b) })
+	return all
 }
 
 // take is the chosen dependencies as the other profile gets them, less what that

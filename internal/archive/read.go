@@ -48,6 +48,17 @@ func Read(r io.Reader, visit func(*Header, Member, io.Reader) error) (*Header, e
 	return h, nil
 }
 
+// Is says whether what begins so is an archive of this package, as far as that
+// can be told from its first member's name.
+func Is(r io.Reader) bool {
+	zr, err := gzip.NewReader(r)
+	if err != nil {
+		return false
+	}
+	first, err := tar.NewReader(zr).Next()
+	return err == nil && first.Name == headerName
+}
+
 // ErrOther is what [Read] answers when a file is no archive of a profile at all.
 var ErrOther = fault.Errorf(fault.Package, "it is no archive of a profile")
 

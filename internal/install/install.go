@@ -54,6 +54,9 @@ type Job struct {
 	// DryRun ends the job with [Result.Plan]: nothing is fetched, laid out or
 	// written, and there need be no Tx.
 	DryRun bool
+	// Given are contents in the store that the command brought there itself, so
+	// that a plan does not say they would be fetched.
+	Given map[store.Integrity]bool
 	// Settings are the profile's; nil are those that its files have.
 	Settings *Settings
 	// Before passes over versions that were published later; zero none. It comes

@@ -127,7 +127,7 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 		switch {
 		case known.stored:
 			p.Source, amount = "store", &plan.Stored
-		case n.Origin.Kind == Archive || n.Origin.Kind == Folder:
+		case n.Origin.Kind == Archive || n.Origin.Kind == Folder || j.Given[n.Integrity]:
 			p.Source = "local"
 			continue
 		default:
