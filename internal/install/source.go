@@ -100,9 +100,18 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	note := ""
+	if spec.Kind != Folder {
+		if note, err = s.job.checkRoot(ctx, below{spec: spec}, entryFolder{entry}); err != nil {
+			return nil, err
+		}
+	}
 	pkg, err := s.described(shownPlace(spec), entry.Dir(), spec, entry.Integrity)
 	if err != nil {
 		return nil, err
+	}
+	if note != "" {
+		s.notes.Store(pkg.describe(), note)
 	}
 	// What the content does not bring along has to be installed.
 	pkg.Bundled = only(pkg.Bundled, func(name string) bool { return entry.Has("node_modules/" + name + "/package.json") })
