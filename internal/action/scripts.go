@@ -337,6 +337,7 @@ type ApprovedScripts struct {
 // that they do. Only exactly what they are now is approved.
 func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToApprove, word string, now time.Time) (*ApprovedScripts, error) {
 	approvals := trust.OpenApprovals(env.approvalsFile())
+	exposed := approvals.Exposed() // what is written next mends it
 	for _, p := range what.Packages {
 		err := approvals.Approve(ctx, trust.Approval{Name: p.Name, Version: p.Version, Content: p.Content, Since: now})
 		if err != nil {
@@ -344,8 +345,8 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 		}
 	}
 	done := &ApprovedScripts{Profile: what.Profile, Packages: what.Packages}
-	if why := approvals.Exposed(); why != "" {
-		done.Warnings = append(done.Warnings, why)
+	if exposed != "" {
+		done.Warnings = append(done.Warnings, exposed)
 	}
 	if !what.Inside {
 		done.Add = fault.ShellWords("dsh", "plugin", "--profile", what.Profile, "add", word)

@@ -102,6 +102,9 @@ func (e *ScriptError) Error() string {
 	if e.Output != "" {
 		text += "\n\t" + strings.ReplaceAll(e.Output, "\n", "\n\t")
 	}
+	if e.Confined != "" {
+		text += "\nhow it ran: " + e.Confined
+	}
 	return text
 }
 

@@ -107,4 +107,9 @@ func (a *Approvals) Revoke(ctx context.Context, name, version string) ([]Approva
 
 // Exposed is why others than the user may approve scripts here, "" if they may
 // not: the file, or the directory that it is in, can be written by them.
-func (a *Approvals) Exposed() string { return exposed(a.record.file) }
+func (a *Approvals) Exposed() string {
+	if why := exposed(a.record.file); why != "" {
+		return why + ", who may have let scripts run: look at what is approved"
+	}
+	return ""
+}
