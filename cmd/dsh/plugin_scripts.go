@@ -149,10 +149,16 @@ func scriptNames(packages []action.PackageScripts) string {
 }
 
 func (r *runner) revokeScripts(p *pluginRun, word string) error {
-	revoked, err := action.RevokeScripts(p.ctx, p.env, word)
+	revoked, err := action.RevokeScripts(p.ctx, p.env, p.opts.Name, word)
 	p.progress.Stop()
 	if err != nil {
 		return err
+	}
+	for _, w := range revoked.Warnings {
+		p.ui.Warn(w)
+	}
+	for _, rule := range revoked.Rules {
+		p.ui.Warn("the settings for pnpm still let its scripts run: " + rule)
 	}
 	return p.ui.Result(revoked, func(w io.Writer) {
 		for _, a := range revoked.Revoked {

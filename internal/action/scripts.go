@@ -348,6 +348,11 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 	if exposed != "" {
 		done.Warnings = append(done.Warnings, exposed)
 	}
+	told, err := env.tellPnpm(ctx, opts.Name, what.Packages)
+	if err != nil {
+		return nil, fmt.Errorf("approved for dsh, and not for pnpm: %w", err)
+	}
+	done.Warnings = append(done.Warnings, told...)
 	if !what.Inside {
 		done.Add = fault.ShellWords("dsh", "plugin", "--profile", what.Profile, "add", word)
 		if what.Other != "" {
@@ -380,11 +385,15 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 type RevokedScripts struct {
 	Package string           `json:"package"`
 	Revoked []trust.Approval `json:"revoked"`
+	// Rules are what the profile's settings for pnpm still let run of it, which
+	// counts here too.
+	Rules    []string `json:"rules"`
+	Warnings []string `json:"-"`
 }
 
 // RevokeScripts takes the approvals of a package back, of one version or of all:
 // word is name or name@version. What was built stays until the next install.
-func RevokeScripts(ctx context.Context, env Env, word string) (*RevokedScripts, error) {
+func RevokeScripts(ctx context.Context, env Env, profileName profile.Name, word string) (*RevokedScripts, error) {
 	name, version := word, ""
 	if i := strings.LastIndexByte(word, '@'); i > 0 {
 		name, version = word[:i], word[i+1:]
@@ -393,5 +402,22 @@ func RevokeScripts(ctx context.Context, env Env, word string) (*RevokedScripts, 
 	if err != nil {
 		return nil, err
 	}
-	return &RevokedScripts{Package: word, Revoked: append([]trust.Approval{}, revoked...)}, nil
+	done := &RevokedScripts{Package: word, Revoked: append([]trust.Approval{}, revoked...), Rules: []string{}}
+	if done.Warnings, err = env.untellPnpm(ctx, profileName, name); err != nil {
+		return nil, fmt.Errorf("revoked for dsh, and not for pnpm: %w", err)
+	}
+	p, err := profile.Read(env.Home, profileName)
+	if err != nil {
+		return done, nil // without a profile nothing else is said
+	}
+	rules, err := env.approver(func() string { return p.Dir }, p.Manifest).rules()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rules {
+		if r.Allowed && (r.Package == "*" || r.Package == name || strings.HasPrefix(r.Package, name+"@")) {
+			done.Rules = append(done.Rules, fmt.Sprintf("%s of %s (%s)", r.Package, r.Setting, ruleAt(r)))
+		}
+	}
+	return done, nil
 }

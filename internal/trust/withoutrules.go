@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -48,4 +49,34 @@ func WithoutRules(text []byte) ([]byte, error) {
 		}
 		text = edited
 	}
+}
+
+// DenyBuilds is the text of a pnpm-workspace.yaml in which the keys of allowBuilds
+// that begin with prefix and say true say false, and otherwise byte for byte as it
+// was. It is an error where that cannot be written.
+func DenyBuilds(text []byte, prefix string) ([]byte, error) {
+	root, err := workspace.Root(text)
+	if err != nil {
+		return nil, err
+	}
+	builds := workspace.Value(root, allowBuilds)
+	if builds == nil || builds.Kind != yaml.MappingNode {
+		return text, nil
+	}
+	said := map[string]any{}
+	if builds.Decode(&said) != nil {
+		return nil, errors.New(allowBuilds + " cannot be read")
+	}
+	edited, changed := text, false
+	for i := 0; i+1 < len(builds.Content); i += 2 {
+		key, value := builds.Content[i], builds.Content[i+1]
+		if strings.HasPrefix(key.Value, prefix) && isTrue(value) {
+			edited, changed = workspace.ReplaceScalar(edited, value, "false"), true
+			said[key.Value] = false
+		}
+	}
+	if changed && !workspace.SaysInstead(text, edited, allowBuilds, said) {
+		return nil, errors.New(allowBuilds + " is not written so that one line could be changed; write false for what begins with " + prefix)
+	}
+	return edited, nil
 }

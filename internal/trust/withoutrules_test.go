@@ -38,3 +38,27 @@ func FuzzWithoutRules(f *testing.F) {
 		}
 	})
 }
+
+func TestDenyBuilds(t *testing.T) {
+	tests := map[string]struct{ text, want, err string }{
+		"none":      {"a: 1\n", "a: 1\n", ""},
+		"of others": {"allowBuilds:\n  b@git+x: true\n", "allowBuilds:\n  b@git+x: true\n", ""},
+		"two": {
+			"allowBuilds:\n  'a@git+x#1': true # mine\n  a: true\n  \"a@git+y#2\": true\n",
+			"allowBuilds:\n  'a@git+x#1': false # mine\n  a: true\n  \"a@git+y#2\": false\n", "",
+		},
+		"said already": {"allowBuilds: {'a@git+x': false}\n", "allowBuilds: {'a@git+x': false}\n", ""},
+		"an alias":     {"allowBuilds:\n  b: &y true\n  a@git+x: *y\n", "allowBuilds:\n  b: &y true\n  a@git+x: *y\n", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := DenyBuilds([]byte(test.text), "a@git+")
+			if err == nil && test.err != "" || err != nil && err.Error() != test.err {
+				t.Fatalf("the error is %v, want %q", err, test.err)
+			}
+			if string(got) != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
