@@ -164,7 +164,9 @@ func (s *sources) fromGit(ctx context.Context, spec Spec) (*Package, error) {
 		return pkg, nil
 	}
 	// Of several dependencies the error is to name the one that it is about.
-	err = within(cmp.Or(spec.Name, spec.Shown()), err)
+	if what := cmp.Or(spec.Name, spec.Shown()); !strings.HasPrefix(err.Error(), what) {
+		err = within(what, err)
+	}
 	if _, none := errors.AsType[*git.NoRepositoryError](err); none && spec.Name != "" && s.job.depended(spec.Name) {
 		err = fault.WithHint(err, "%s takes it out", s.job.command("remove", spec.Name))
 	}
