@@ -3,8 +3,10 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -24,6 +26,7 @@ type gitServer struct {
 
 // withGit gives a script a git server.
 func withGit(env *testscript.Env) {
+	env.Setenv("DSHDIR", filepath.Dir(program))
 	s := &gitServer{sent: map[string]int64{}}
 	s.start = func() (*gittest.Server, error) {
 		dir, err := os.MkdirTemp("", "dsh-git-")
@@ -49,6 +52,7 @@ func withGit(env *testscript.Env) {
 //	git NAME ARGUMENT...              runs git in the repository
 //	behave NAME private USER PASSWORD | old | hangs | status CODE | redirect URL | well
 //	asked NAME                        that it was asked for since the last look, or with ! not
+//	waits NAME                        until it is asked for
 //	sent NAME BYTES                   that no more than that was sent since the last look, or with ! more
 func gitrepo(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(gitKey{}).(*gitServer)
@@ -123,6 +127,13 @@ func gitrepo(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("requests since the last look: %q", requests[s.seen:])
 		}
 		s.seen = len(requests)
+	case "waits":
+		need(2)
+		for deadline := time.Now().Add(30 * time.Second); !slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.Contains(r, " /"+args[1]) }); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				ts.Fatalf("nobody asked for %s", args[1])
+			}
+		}
 	case "sent":
 		need(3)
 		most, err := strconv.ParseInt(args[2], 10, 64)

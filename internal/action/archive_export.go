@@ -325,8 +325,8 @@ func (x *exporter) read(now *staging.Generation) (err error) {
 
 var dependencyKinds = []profile.DependencyKind{profile.Dependencies, profile.DevDependencies, profile.OptionalDependencies}
 
-// addPackages adds the archives of everything that registries and addresses
-// have. They are fetched anew: what the store holds unpacked could not be held
+// addPackages adds the archives of everything that registries, addresses and git
+// repositories have. They are fetched anew: what the store holds unpacked could not be held
 // against the lockfile by who receives it.
 func (x *exporter) addPackages(ctx context.Context) error {
 	if x.lock == nil {
@@ -347,7 +347,7 @@ func (x *exporter) addPackages(ctx context.Context) error {
 	group.SetLimit(8)
 	for _, pkg := range wanted {
 		group.Go(func() error {
-			file, err := install.Original(groupCtx, client, s.packages, pkg)
+			file, id, err := x.original(groupCtx, client, s, pkg)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -357,7 +357,7 @@ func (x *exporter) addPackages(ctx context.Context) error {
 				return fault.WithHint(err, "--with-packages fetches the packages' archives again, so that the receiver can check them; without it they are fetched on import")
 			default:
 				x.archives = append(x.archives, archive.Content{
-					Member: archive.Member{Path: archivePath(pkg), Integrity: pkg.Integrity.String()},
+					Member: archive.Member{Path: archivePath(pkg), Integrity: id.String()},
 					Open:   func() (io.ReadCloser, error) { return os.Open(file) },
 				})
 			}
@@ -370,6 +370,25 @@ func (x *exporter) addPackages(ctx context.Context) error {
 	return group.Wait()
 }
 
+// original is the archive of a package as it was published, and its hash. What
+// comes from a git repository has none, and gets one with its files.
+func (x *exporter) original(ctx context.Context, client *registry.Client, s scratch, pkg *install.Package) (file string, id store.Integrity, err error) {
+	if pkg.Origin.Kind != install.Git {
+		file, err = install.Original(ctx, client, s.packages, pkg)
+		return file, pkg.Integrity, err
+	}
+	if file, err = install.OriginalTree(ctx, client, s.packages, x.store, pkg); err != nil {
+		return "", store.Integrity{}, err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", store.Integrity{}, err
+	}
+	defer f.Close()
+	id, err = install.ArchiveIntegrity(f)
+	return file, id, err
+}
+
 // client asks the registries that the profile has its packages from.
 func (x *exporter) client() (*registry.Client, error) {
 	config, err := registryConfig(x.env, PluginOptions{}, x.dir)
@@ -379,12 +398,12 @@ func (x *exporter) client() (*registry.Client, error) {
 	return registry.New(config, registry.Options{})
 }
 
-// originals is the packages that registries and addresses have, each once, and
+// originals is the packages that registries, addresses and repositories have, each once, and
 // which of them nobody needs.
 func (x *exporter) originals() (wanted []*install.Package, optional map[store.Integrity]bool) {
 	optional = map[store.Integrity]bool{}
 	for _, n := range x.lock.Nodes {
-		if n.Origin.Kind != install.Registry && n.Origin.Kind != install.URL {
+		if n.Origin.Kind != install.Registry && n.Origin.Kind != install.URL && n.Origin.Kind != install.Git {
 			continue
 		}
 		before, known := optional[n.Integrity]

@@ -363,7 +363,7 @@ func (a *Archive) plan() error {
 			name := strings.TrimPrefix(at[strings.LastIndex(at, "node_modules/"):], "node_modules/")
 			_, _, depends := a.manifest.Dependency(name)
 			p.Packages = append(p.Packages, PlanPackage{
-				Name: name, Version: n.Version, From: fromWhere(n.Origin), Carried: local(n.Origin.Kind) || a.carries(n.Integrity),
+				Name: name, Version: n.Version, From: fromWhere(n.Origin), Carried: local(n.Origin.Kind) || a.carries(n.Package),
 				Direct: depends && at == "node_modules/"+name,
 			})
 		}
@@ -399,9 +399,13 @@ func (a *Archive) plan() error {
 	return nil
 }
 
-func (a *Archive) carries(id store.Integrity) bool {
+func (a *Archive) carries(pkg *install.Package) bool {
+	if pkg.Origin.Kind == install.Git { // the hash of its archive is not its own
+		_, ok := a.carried[archivePath(pkg)]
+		return ok
+	}
 	for _, carried := range a.carried {
-		if carried == id {
+		if carried == pkg.Integrity {
 			return true
 		}
 	}
@@ -515,10 +519,13 @@ func (a *Archive) replace(rel string, data []byte) {
 // The store takes content only under the hash that it has.
 func (a *Archive) fill(ctx context.Context, j *install.Job, dir string) error {
 	needed := map[store.Integrity]bool{}
+	trees := map[string]store.Integrity{} // of git repositories, by the member's path
 	for at, n := range a.lock.Nodes {
 		needed[n.Integrity] = true
 		var err error
 		switch n.Origin.Kind {
+		case install.Git:
+			trees[archivePath(n.Package)] = n.Integrity
 		case install.Archive:
 			data, _ := a.text(path.Clean(n.Origin.Place))
 			_, err = j.Store.AddTarball(ctx, bytes.NewReader(data), n.Integrity)
@@ -540,11 +547,18 @@ func (a *Archive) fill(ctx context.Context, j *install.Job, dir string) error {
 	defer f.Close()
 	_, err = archive.Read(f, func(_ *archive.Header, m archive.Member, r io.Reader) error {
 		id, ok := a.carried[m.Path]
+		tree, isTree := trees[m.Path]
+		if isTree {
+			id = tree
+		}
 		if !ok || !needed[id] {
 			return ctx.Err()
 		}
 		if entry, ok := j.Store.Get(id); ok && entry.Intact() {
 			return ctx.Err()
+		}
+		if isTree {
+			return install.AddPackedTree(ctx, j.Store, r, id)
 		}
 		_, err := j.Store.AddTarball(ctx, r, id)
 		return err
