@@ -159,7 +159,11 @@ func restrictFiles(t task) (Confinement, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Confinement{}, err
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
+	switch _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno {
+	case 0:
+	case unix.E2BIG:
+		return Confinement{Why: "dsh itself runs in as many layers of Landlock as there can be"}, nil
+	default:
 		return Confinement{}, errno
 	}
 	if abi < 3 {

@@ -118,7 +118,14 @@ func (q Request) environ(s Script, shell string) []string {
 		"npm_execpath=",
 		"npm_config_user_agent=dsh node/" + n.Version + " " + runtime.GOOS + " " + n.Arch,
 		"npm_config_cache=" + filepath.Join(temp, "npm"),
+		// Others are not fetched for a script that calls one of these.
 		"npm_config_update_notifier=false",
+		"pnpm_config_manage_package_manager_versions=false",
+		"COREPACK_ENABLE_PROJECT_SPEC=0",
+	}
+	if !q.Network {
+		// npm would try for more than a minute.
+		env = append(env, "npm_config_fetch_retries=0")
 	}
 	if n.Program != "" {
 		env = append(env, "NODE="+n.Program, "npm_node_execpath="+n.Program)
