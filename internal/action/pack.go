@@ -131,10 +131,15 @@ func (x *exporter) takeAddress(ctx context.Context, name string, node install.Lo
 func (x *exporter) finishSet(ctx context.Context) error {
 	all := dependenciesOf(x.manifest)
 	for _, d := range all {
-		if node, ok := x.node(d.Name); ok && node.Origin.Kind == install.URL && mayBeSecret(d.Spec) {
+		node, ok := x.node(d.Name)
+		switch {
+		case !ok || !mayBeSecret(d.Spec):
+		case node.Origin.Kind == install.URL:
 			if err := x.takeAddress(ctx, d.Name, node); err != nil {
 				return fmt.Errorf("%s: %w", d.Name, err)
 			}
+		case node.Origin.Kind == install.Git: // whose lockfile entry has no user
+			x.respell(d.Name, install.ShownSpec(d.Spec), node.Origin, node.Integrity)
 		}
 	}
 	for at, n := range x.lock.Nodes {
@@ -201,8 +206,8 @@ func AddSet(ctx context.Context, env Env, opts PluginOptions, file string) (done
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		j.Given = map[store.Integrity]bool{}
-		for _, id := range a.carried {
-			j.Given[id] = true
+		for _, n := range a.lock.Nodes {
+			j.Given[n.Integrity] = a.carries(n.Package)
 		}
 		for _, at := range slices.Sorted(maps.Keys(files)) {
 			if j.DryRun {
@@ -250,9 +255,12 @@ func (a *Archive) take(env Env, done *AddedSet) (taken []install.Taken, files ma
 		t := install.Taken{Name: d.Name, Spec: d.Spec, Kind: kind}
 		if node.Origin.Kind == install.Archive {
 			data, _ := a.text(path.Clean(node.Origin.Place)) // it was looked for when the set was read
-			at := install.KeptPlace(d.Name, node.Version, node.Integrity)
+			at := install.KeptPlace(node.Name, node.Version, node.Integrity)
 			files[at] = data
 			t.Spec = "file:" + at
+			if written, ok := a.lock.Sources[d.Name]; ok {
+				t.Written = &written
+			}
 		}
 		taken = append(taken, t)
 	}

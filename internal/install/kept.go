@@ -90,16 +90,22 @@ func keptPlace(wanted, dir string) string {
 // keepAs makes a package one whose archive the profile keeps, and returns how
 // package.json names that. What the archive was made of goes into the lockfile.
 func (j *Job) keepAs(name string, pkg *Package, m *made) (kept *Package, saved string) {
-	stem := strings.ReplaceAll(pkg.Name, "/", "+")
-	if isExact(pkg.Version) {
-		stem += "-" + pkg.Version
-	}
-	at := fmt.Sprintf("%s/%s-%s.tgz", ArchivesDir, stem, shortHash(pkg.Integrity))
+	at := KeptPlace(pkg.Name, pkg.Version, pkg.Integrity)
 	copied := *pkg
 	copied.Origin = Origin{Archive, at}
 	j.written[name] = m.written
 	j.archives[at] = m.file
 	return &copied, "file:" + at
+}
+
+// KeptPlace is where a profile keeps the archive of a package, slash-separated and
+// relative to its directory.
+func KeptPlace(name, version string, id store.Integrity) string {
+	stem := strings.ReplaceAll(name, "/", "+")
+	if isExact(version) {
+		stem += "-" + version
+	}
+	return fmt.Sprintf("%s/%s-%s.tgz", ArchivesDir, stem, shortHash(id))
 }
 
 // shortHash is the first 8 hexadecimal digits of a hash.

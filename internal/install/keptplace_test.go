@@ -7,7 +7,7 @@ import (
 	"dsh/internal/install/store"
 )
 
-func TestPlaceInSet(t *testing.T) {
+func TestKeptPlaceOfNames(t *testing.T) {
 	id, err := store.ParseIntegrity("sha512-q83v" + strings.Repeat("A", 82) + "==")
 	if err != nil {
 		t.Fatal(err)
