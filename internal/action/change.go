@@ -113,16 +113,19 @@ func (env Env) withJob(opts PluginOptions, tx *staging.Tx, p *profile.Profile, w
 		return err
 	}
 	defer client.Close()
-	packages := store.Open(env.Home.StoreDir())
-	defer func() { err = errors.Join(err, packages.Close()) }()
-	j := env.job(opts, p)
-	if j.Policy, err = env.policy(); err != nil {
+	policy, err := env.policy()
+	if err != nil {
 		return err
 	}
+	packages := store.Open(env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	limit(packages, policy)
+	j := env.job(opts, p)
+	j.Policy = policy
 	j.Files, j.Tx, j.Settings, j.Store, j.Registry = tx.Dir(), tx, &settings, packages, client
 	j.Closure = filepath.Join(env.Home.Place(p.Name).State, closureName)
 	j.Approved, j.Logs = env.approver(tx.Dir, p.Manifest).asked, env.buildLogs(p.Name)
-	return work(j)
+	return limited(policy, work(j))
 }
 
 // closureName is the file in a profile's state in which jobs remember what its

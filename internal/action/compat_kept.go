@@ -86,7 +86,8 @@ func (e Env) fetchBundles(ctx context.Context, p *profile.Profile, version npmra
 		return err
 	}
 	packages := store.Open(e.Home.StoreDir())
-	defer func() { err = errors.Join(err, packages.Close()) }()
+	defer func() { err = limited(policy, errors.Join(err, packages.Close())) }()
+	limit(packages, policy)
 	fetched, err := install.Fetch(ctx, client, packages, policy, []install.Spec{
 		{Kind: install.Registry, Name: launcher, Target: launcher, Wanted: version.String()},
 	}, opts.Events)

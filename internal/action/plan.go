@@ -36,12 +36,15 @@ func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work fu
 		return nil, err
 	}
 	defer client.Close()
-	packages := store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
-	defer func() { err = errors.Join(err, packages.Close()) }()
-	j := env.job(opts, p)
-	if j.Policy, err = env.policy(); err != nil {
+	policy, err := env.policy()
+	if err != nil {
 		return nil, err
 	}
+	packages := store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	limit(packages, policy)
+	j := env.job(opts, p)
+	j.Policy = policy
 	j.DryRun, j.Settings, j.Store, j.Registry = true, &settings, packages, client
 	created := files != p.Dir
 	if created {
@@ -59,7 +62,7 @@ func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work fu
 		err = opts.Expect.check(result)
 	}
 	if err != nil {
-		return nil, err
+		return nil, limited(policy, err)
 	}
 	plan := result.Plan
 	plan.Creates = created

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"path/filepath"
 
+	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/install/store"
+	"dsh/internal/install/unpack"
 	"dsh/internal/profile"
 	"dsh/internal/staging"
 	"dsh/internal/trust"
@@ -15,6 +17,21 @@ import (
 // policy is what packages are held against; nil is that there is none.
 func (env Env) policy() (*trust.Policy, error) {
 	return trust.ReadPolicy(env.Home.Path(trust.PolicyName))
+}
+
+// limit sets the limits of a policy for what is unpacked into a store.
+func limit(packages *store.Store, policy *trust.Policy) {
+	if policy != nil {
+		packages.Limits = unpack.Limits(policy.Limits)
+	}
+}
+
+// limited says of an error about a limit who set that.
+func limited(policy *trust.Policy, err error) error {
+	if _, beyond := errors.AsType[*unpack.LimitError](err); beyond && policy != nil && policy.Limits != (trust.Limits{}) {
+		return fault.WithHint(err, "the limits are those of %s, line %d", policy.File, policy.LimitsLine())
+	}
+	return err
 }
 
 // PolicyReport says what the policy is, and whether a profile keeps it.

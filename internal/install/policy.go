@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -288,6 +289,11 @@ func (j *Job) brokenSources(ctx context.Context, find *sources, lock *Lock, all 
 		subject := j.subject(h.pkg)
 		subject.Direct = h.direct
 		broken[i] = j.Policy.Check(subject)
+		if from := madeOf(lock, h); from != "" && subject.Source == trust.FromArchive {
+			// The archive that the profile keeps is one, and so is what it was made of.
+			subject.Source, subject.Address, subject.Direct = trust.FromURL, from, false
+			broken[i] = append(broken[i], j.Policy.Check(subject)...)
+		}
 		if h.pkg.Origin.Kind != Registry || h.had && !all {
 			continue
 		}
@@ -327,6 +333,19 @@ func (j *Job) brokenSources(ctx context.Context, find *sources, lock *Lock, all 
 		violations = append(violations, broughtBy(lock, h.at, broken[i])...)
 	}
 	return violations, nil
+}
+
+// madeOf is the address of what an archive that the profile keeps was made of, ""
+// where it was none.
+func madeOf(lock *Lock, h holding) string {
+	from := lock.Sources[nameAt(h.at)].From
+	if _, address, forced := strings.Cut(from, "::"); forced {
+		from = address
+	}
+	if !h.direct || !strings.Contains(from, "://") || strings.HasPrefix(from, "file:") {
+		return ""
+	}
+	return from
 }
 
 // heardSignatures reports whether a package that was picked has signatures.

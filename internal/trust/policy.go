@@ -174,6 +174,9 @@ func (p *Policy) Signed() Signatures {
 	return p.Signatures
 }
 
+// LimitsLine is the line of the limits in the file.
+func (p *Policy) LimitsLine() int { return p.lines["limits"] }
+
 // RefusesMalware reports whether what is known to be malicious is refused.
 func (p *Policy) RefusesMalware() bool { return p == nil || p.Malware != "warn" }
 

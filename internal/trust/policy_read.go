@@ -199,6 +199,9 @@ func scalar[T any](n *yaml.Node, key string, into *T, parse func(text string) (T
 		return at(n, "%s must be one value", key)
 	}
 	value, err := parse(n.Value)
+	if err != nil && strings.Contains(n.Value, "@") && strings.Contains(n.Value, ":") {
+		return at(n, "%s: it %v", key, err) // an address with a password in it, maybe
+	}
 	if err != nil {
 		return at(n, "%s: %q %v", key, bounded(n.Value), err)
 	}
