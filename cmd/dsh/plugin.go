@@ -238,6 +238,9 @@ func (r *runner) pluginRemove(p *pluginRun) error {
 	if len(names) == 0 {
 		return fault.WithHint(fault.Errorf(fault.Other, "plugin remove needs the name of a package"), "dsh plugin --profile %s list shows the names", p.shellProfile())
 	}
+	if err := p.namesOnly(names); err != nil {
+		return err
+	}
 	report, err := action.Remove(p.ctx, p.env, p.opts, names, p.cli.Bool("strict"))
 	said := p.report(report, err)
 	if err == nil && len(report.Changes) > 0 && report.Plan == nil {

@@ -88,3 +88,15 @@ func parseAge(text string) (time.Duration, error) {
 	}
 	return age, nil
 }
+
+// namesOnly refuses addresses where names of packages are wanted, before a message
+// repeats one with a password in it.
+func (p *pluginRun) namesOnly(args []string) error {
+	for _, arg := range args {
+		if strings.Contains(arg, "://") {
+			return fault.WithHint(fault.Errorf(fault.Other, "plugin %s takes names of packages, and %s is an address", p.cli.Command.Name, install.ShownSpec(arg)),
+				"dsh plugin --profile %s list shows the names", p.shellProfile())
+		}
+	}
+	return nil
+}

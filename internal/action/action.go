@@ -60,9 +60,12 @@ func recovered(ctx context.Context, env Env, name profile.Name) (warnings []stri
 
 func (e Env) options() staging.Options {
 	words := []string{"dsh"}
-	for _, arg := range withoutValues(e.Args) {
-		if strings.Contains(arg, "://") {
+	for i, arg := range withoutValues(e.Args) {
+		switch {
+		case strings.Contains(arg, "://"):
 			arg = registry.ShownAddress(arg) // without what may be secret in it
+		case i > 0 && e.Args[i-1] == "--registry" && strings.Contains(arg, "@"), strings.HasPrefix(arg, "--registry=") && strings.Contains(arg, "@"):
+			arg = "…" // an address without its beginning
 		}
 		words = append(words, arg)
 	}

@@ -43,7 +43,7 @@ type CopiedPlugins struct {
 type CopiedPlugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	Spec    string `json:"spec"` // as package.json gets it
+	Spec    string `json:"spec"` // as package.json gets it, without secrets
 }
 
 // SkippedPlugin is a package that is not copied.
@@ -78,7 +78,7 @@ func CopyPlugins(ctx context.Context, env Env, opts CopyPluginsOptions) (*Copied
 		return nil, err
 	}
 	for _, t := range taken {
-		done.Copied = append(done.Copied, CopiedPlugin{t.Name, from.version(t.Name), t.Spec})
+		done.Copied = append(done.Copied, CopiedPlugin{t.Name, from.version(t.Name), install.ShownSpec(t.Spec)})
 	}
 	done.Settings = from.settings(env, taken)
 	if len(taken) == 0 || opts.DryRun {
@@ -197,7 +197,7 @@ func (g *giver) take(env Env, opts CopyPluginsOptions, done *CopiedPlugins) (tak
 	for _, d := range g.chosen {
 		if to != nil {
 			if spec, _, has := to.Manifest.Dependency(d.Name); has && !opts.Update {
-				done.Skipped = append(done.Skipped, SkippedPlugin{d.Name, fmt.Sprintf("profile %s has it already, as %s; --update takes the version of %s", opts.Name, spec, g.Name)})
+				done.Skipped = append(done.Skipped, SkippedPlugin{d.Name, fmt.Sprintf("profile %s has it already, as %s; --update takes the version of %s", opts.Name, install.ShownSpec(spec), g.Name)})
 				continue
 			}
 		}

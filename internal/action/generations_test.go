@@ -79,9 +79,9 @@ func TestCompareStates(t *testing.T) {
 		"package.json", `{"dependencies":{"right":"2.0.0"},"devDependencies":{"moved":"1.0.0"},"dsh":{"profile":{"bundles":["b","right"]}}}`+"\n")
 	want := &StateChange{
 		Dependencies: []DependencyChange{
-			{"left", &DependencyInfo{"^1.0.0", "1.0.0", profile.Dependencies}, nil},
-			{"moved", &DependencyInfo{"1.0.0", "", profile.Dependencies}, &DependencyInfo{"1.0.0", "", profile.DevDependencies}},
-			{"right", nil, &DependencyInfo{"2.0.0", "", profile.Dependencies}},
+			{"left", &DependencyInfo{"^1.0.0", "1.0.0", profile.Dependencies, "^1.0.0"}, nil},
+			{"moved", &DependencyInfo{"1.0.0", "", profile.Dependencies, "1.0.0"}, &DependencyInfo{"1.0.0", "", profile.DevDependencies, "1.0.0"}},
+			{"right", nil, &DependencyInfo{"2.0.0", "", profile.Dependencies, "2.0.0"}},
 		},
 		Bundles: BundleDiff{Added: []string{"right"}, Removed: []string{"a"}},
 		// "right" is not locked, so nobody knows what comes with it.

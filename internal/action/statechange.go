@@ -39,9 +39,10 @@ type DependencyChange struct {
 
 // DependencyInfo is a dependency in one state.
 type DependencyInfo struct {
-	Spec    string `json:"spec"`    // as package.json has it
+	Spec    string `json:"spec"`    // as package.json has it, without secrets
 	Version string `json:"version"` // in the lockfile, "" where that does not say
 	section profile.DependencyKind
+	written string // in package.json
 }
 
 // FileChange is a small file that differs.
@@ -153,7 +154,7 @@ func (c content) dependencies() map[string]*DependencyInfo {
 			if all[d.Name] != nil {
 				continue
 			}
-			info := &DependencyInfo{Spec: d.Spec, section: kind}
+			info := &DependencyInfo{Spec: install.ShownSpec(d.Spec), written: d.Spec, section: kind}
 			if c.lock != nil {
 				if n := c.lock.Nodes["node_modules/"+d.Name]; n.Package != nil {
 					info.Version = n.Version
@@ -179,7 +180,7 @@ func diffDependencies(a, b map[string]*DependencyInfo) []DependencyChange {
 // differs says that the entries in package.json differ, or the versions where both
 // are known.
 func (d *DependencyInfo) differs(other *DependencyInfo) bool {
-	return d.Spec != other.Spec || d.section != other.section ||
+	return d.written != other.written || d.section != other.section ||
 		d.Version != "" && other.Version != "" && d.Version != other.Version
 }
 
