@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha512"
 	"errors"
@@ -16,7 +17,7 @@ import (
 // AddArchive unpacks an archive file of any format that [unpack.Format] knows, and
 // keeps it only when the hash of the file is want; a zero want takes the content
 // as it is. The part of the archive that is the package, and whether it may have
-// links, opts say; limits that they leave open are those of the store.
+// links, opts say; limits that are zero are those of the store.
 func (s *Store) AddArchive(ctx context.Context, file string, opts unpack.Options, want Integrity) (Entry, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -41,9 +42,7 @@ func (s *Store) AddArchive(ctx context.Context, file string, opts unpack.Options
 	if !want.IsZero() && got != want {
 		return Entry{}, &MismatchError{Want: want, Got: got}
 	}
-	if opts.Limits == (unpack.Limits{}) {
-		opts.Limits = s.Limits
-	}
+	opts.Limits = cmp.Or(opts.Limits, s.Limits)
 	return s.build(func(dir *staging.Dir) (Integrity, listing, error) {
 		w := newWriter(dir, opts)
 		if err := unpack.Walk(ctx, in, before.Size(), opts.Limits, w.add); err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha512"
 	"errors"
@@ -48,7 +49,7 @@ func (s *Store) AddFolder(ctx context.Context, dir string) (Entry, error) {
 // building the package that the id stands for. Everything in it is taken. A link
 // that leads to another one leads to the end of the chain then; one that leads
 // nowhere, or outside of the folder, is left out, as programs that build native
-// code make such for themselves.
+// code make such for themselves. Limits that are zero are those of the store.
 func (s *Store) AddBuilt(ctx context.Context, id Integrity, dir string, limits unpack.Limits) (Entry, error) {
 	if id.IsZero() {
 		return Entry{}, errNoEntry
@@ -58,7 +59,7 @@ func (s *Store) AddBuilt(ctx context.Context, id Integrity, dir string, limits u
 		return Entry{}, err
 	}
 	return s.build(func(dst *staging.Dir) (Integrity, listing, error) {
-		w := newWriter(dst, unpack.Options{Limits: limits, Links: true})
+		w := newWriter(dst, unpack.Options{Limits: cmp.Or(limits, s.Limits), Links: true})
 		err := eachIn(ctx, real, func(string) bool { return false }, func(m unpack.Member, content io.Reader) error {
 			if m.Type == unpack.Link {
 				var leads bool

@@ -2,6 +2,8 @@ package store
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +29,66 @@ func oldIndex(boot string, files []File) string {
 		text += fmt.Sprintf("%s %d %x %s\n", kind, f.Size, f.Hash, f.Path)
 	}
 	return text + fmt.Sprintf("end %x\n", sha256.Sum256([]byte(text)))
+}
+
+// thirdIndex is an index as the version before wrote it, without links and traits.
+func thirdIndex(boot string, files []File) []byte {
+	l := newListing(files, 0)
+	out := []byte("dsh-index 3 " + boot + "\n")
+	out = binary.AppendUvarint(out, uint64(l.count))
+	for _, part := range []string{l.dirs, l.names, l.meta} {
+		out = binary.AppendUvarint(out, uint64(len(part)))
+	}
+	out = append(out, l.dirs+l.names+l.meta+l.hashes...)
+	sum := sha256.Sum256(out)
+	return append(out, sum[:]...)
+}
+
+// What an earlier version does not tell of an entry is read from its files.
+func TestThirdIndex(t *testing.T) {
+	got, err := parseIndex(thirdIndex("aboot", someFiles))
+	if diff := cmp.Diff(someIndex, got, inside); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	for text, want := range map[string][2]bool{
+		`{"scripts":{"postinstall":"x"}}`:              {true, false},
+		`{"scripts":{"prepare":"x"}}`:                  {false, true},
+		`{"scripts":{"p\u0072epare":"x"}}`:             {false, true},
+		`{"scripts":{"prepack":"x"}}`:                  {false, true},
+		`{"scripts":{"preinstall":"x","prepare":"y"}}`: {true, true},
+		`{"scripts":{"install":""}}`:                   {},
+		`{"scripts":{"test":"npm install"}}`:           {},
+		`{"description":"postinstall"}`:                {},
+		`{"scripts":`:                                  {},
+		`{}`:                                           {},
+	} {
+		s := Open(filepath.Join(t.TempDir(), "store"))
+		e, err := add(t, s, tgz(t, entry{name: "package/package.json", body: text}), Integrity{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]bool{e.HasScripts(), e.HasPrepare()}; got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+		if err := errors.Join(os.Remove(filepath.Join(e.dir, indexName)), os.WriteFile(filepath.Join(e.dir, indexName), thirdIndex("-", e.Files()), 0o444)); err != nil {
+			t.Fatal(err)
+		}
+		again, ok := s.Get(e.Integrity)
+		if !ok || again.Check() != nil {
+			t.Fatal("the earlier index does not read")
+		}
+		if got := [2]bool{again.HasScripts(), again.HasPrepare()}; got != want {
+			t.Errorf("%s, listed by an earlier version: %v", text, got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	s := Open(filepath.Join(t.TempDir(), "store"))
+	native, err := add(t, s, tgz(t, entry{name: "package/package.json", body: "{}"}, entry{name: "package/binding.gyp", body: "{}"}), Integrity{})
+	if err != nil || !native.HasScripts() {
+		t.Errorf("a binding.gyp does not count: %v", err)
+	}
 }
 
 func TestIndexRoundTrip(t *testing.T) {

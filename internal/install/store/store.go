@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -307,35 +306,19 @@ func (e Entry) traits() traits {
 // path, with copies in the place of links: of the file that one leads to, or of
 // the files below the directory, of which the links are left out.
 func (e Entry) EachFile(ctx context.Context, visit func(unpack.Member, io.Reader) error) error {
-	type source struct {
-		name string
-		file File
+	all, err := withCopies(e.Files())
+	if err != nil {
+		return err
 	}
-	var all []source
-	files := e.Files()
-	for _, f := range files {
-		if f.Link == "" {
-			all = append(all, source{f.Path, f})
-			continue
-		}
-		dir, _, _ := cutLast(f.Path)
-		end := path.Join(dir, f.Link)
-		for _, g := range files {
-			if rest, below := strings.CutPrefix(g.Path, end); g.Link == "" && below && (rest == "" || rest[0] == '/') {
-				all = append(all, source{f.Path + rest, g})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b source) int { return strings.Compare(a.name, b.name) })
-	for _, s := range all {
+	for _, c := range all {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		in, err := os.Open(e.path(s.file.Path))
+		in, err := os.Open(e.path(c.of.Path))
 		if err != nil {
-			return e.lost(err, s.file.Path)
+			return e.lost(err, c.of.Path)
 		}
-		err = visit(unpack.Member{Name: s.name, Executable: s.file.Executable, Size: s.file.Size}, in)
+		err = visit(unpack.Member{Name: c.name, Executable: c.of.Executable, Size: c.of.Size}, in)
 		if err = errors.Join(err, in.Close()); err != nil {
 			return err
 		}
@@ -416,12 +399,7 @@ func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err erro
 		return err
 	}
 	// Last, so that no file is written through one.
-	return e.list.eachLink(func(name, target string) error {
-		if leaves(name) {
-			return nil
-		}
-		return e.list.layLink(from, to, name, target)
-	})
+	return layLinks(e.Files(), from, to, leaves)
 }
 
 // modules is how the names begin of what an archive brings in a node_modules of

@@ -11,7 +11,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -30,13 +29,15 @@ type writer struct {
 	files []File
 	links []File
 
+	number map[string]int // of a file in the list, by its path
+
 	tree    hash.Hash // of the same file, where the whole is hashed as a tree
 	leaves  []leaf
 	scratch []byte
 }
 
 func newWriter(dir *staging.Dir, opts unpack.Options) *writer {
-	w := &writer{dir: dir, sum: sha256.New(), made: map[string]bool{}, scratch: make([]byte, 64<<10)}
+	w := &writer{dir: dir, sum: sha256.New(), made: map[string]bool{}, number: map[string]int{}, scratch: make([]byte, 64<<10)}
 	w.rules.Reset(opts)
 	return w
 }
@@ -56,7 +57,7 @@ func (w *writer) add(m unpack.Member, content io.Reader) error {
 	case again:
 		return w.repeated(m, name, content)
 	}
-	if err := w.makeDirs(name); err != nil {
+	if err := makeDirs(w.dir, name, w.made); err != nil {
 		return fmt.Errorf("unpack %s: %w", name, err)
 	}
 	f, err := w.dir.Create(name, fileMode(m.Executable))
@@ -83,6 +84,7 @@ func (w *writer) add(m unpack.Member, content io.Reader) error {
 		}
 		return fmt.Errorf("unpack %s: %w", name, err)
 	}
+	w.number[name] = len(w.files)
 	w.files = append(w.files, File{Path: name, Size: size, Executable: m.Executable, Hash: Hash(w.sum.Sum(nil))})
 	if w.tree != nil {
 		kind := leafFile
@@ -94,23 +96,10 @@ func (w *writer) add(m unpack.Member, content io.Reader) error {
 	return nil
 }
 
-// makeDirs makes the directories of a file.
-func (w *writer) makeDirs(name string) error {
-	dir, _, ok := cutLast(name)
-	if !ok || w.made[dir] {
-		return nil
-	}
-	if err := w.makeDirs(dir); err != nil {
-		return err
-	}
-	w.made[dir] = true
-	return w.dir.Mkdir(dir)
-}
-
 // repeated accepts a file that comes twice with one content.
 func (w *writer) repeated(m unpack.Member, name string, content io.Reader) error {
-	i := slices.IndexFunc(w.files, func(f File) bool { return f.Path == name })
-	if i < 0 || w.files[i].Size != m.Size {
+	i, ok := w.number[name]
+	if !ok || w.files[i].Size != m.Size {
 		return unpack.ErrTwice(m)
 	}
 	w.sum.Reset()
@@ -133,15 +122,17 @@ func (w *writer) finish() (listing, error) {
 	if err != nil {
 		return listing{}, err
 	}
-	all := append(w.files, w.links...)
+	all := slices.Concat(w.files, w.links)
 	slices.SortFunc(all, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	list := newListing(all, known)
 	for _, l := range w.links {
-		if err := w.makeDirs(l.Path); err != nil {
+		if err := makeDirs(w.dir, l.Path, w.made); err != nil {
 			return listing{}, fmt.Errorf("unpack %s: %w", l.Path, err)
 		}
-		if err := list.layLink(w.dir, w.dir, l.Path, l.Link); err != nil {
-			return listing{}, fmt.Errorf("unpack %s: %w", l.Path, err)
+	}
+	if len(w.links) > 0 {
+		if err := layLinks(all, w.dir, w.dir, func(string) bool { return false }); err != nil {
+			return listing{}, err
 		}
 	}
 	return list, nil
@@ -149,14 +140,11 @@ func (w *writer) finish() (listing, error) {
 
 // look reads the package.json that was written.
 func (w *writer) look() (known traits, err error) {
-	at := func(name string) int {
-		return slices.IndexFunc(w.files, func(f File) bool { return f.Path == name })
-	}
-	if at(bindingFile) >= 0 {
+	if _, ok := w.number[bindingFile]; ok {
 		known |= hasScripts
 	}
-	i := at(packageFile)
-	if i < 0 || w.files[i].Size > manifest.MaxSize {
+	i, ok := w.number[packageFile]
+	if !ok || w.files[i].Size > manifest.MaxSize {
 		return known | traitsKnown, nil // the caller reads the manifest and says what is wrong with it
 	}
 	text, err := readFile(w.dir, packageFile)
@@ -192,45 +180,6 @@ func fileMode(executable bool) fs.FileMode {
 		return 0o555
 	}
 	return 0o444
-}
-
-// layLink makes one of the listed links in a directory. Where the system does
-// not let it be made, it is a copy of what it leads to.
-func (l listing) layLink(from, to *staging.Dir, name, target string) error {
-	err := to.Symlink(target, name)
-	if !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	dir, _, _ := cutLast(name)
-	end := path.Join(dir, target)
-	return l.each(func(_ int, file string, _ int64, executable bool) error {
-		perm := fileMode(executable)
-		if file == end {
-			return from.CopyTo(file, to, name, perm)
-		}
-		rest, below := strings.CutPrefix(file, end+"/")
-		if !below {
-			return nil
-		}
-		if err := makeBelow(to, name, rest); err != nil {
-			return err
-		}
-		return from.CopyTo(file, to, name+"/"+rest, perm)
-	})
-}
-
-// makeBelow makes a directory, and those below it on the way to a file.
-func makeBelow(to *staging.Dir, dir, rest string) error {
-	for i := 0; ; {
-		if err := to.Mkdir(dir + strings.TrimSuffix("/"+rest[:i], "/")); err != nil {
-			return err
-		}
-		next := strings.IndexByte(rest[i:], '/')
-		if next < 0 {
-			return nil
-		}
-		i += next + 1
-	}
 }
 
 // leaf is what the hash of a tree covers of a file or link.
@@ -285,8 +234,10 @@ func compareWalk(a, b string) int {
 
 // AddTree stores a tree of files and links that come one by one in any order;
 // each calls add for every one, and ends with the error of that. Its hash is that
-// of the same folder for [Store.AddFolder], which knows no links.
+// of the same folder for [Store.AddFolder], which knows no links. Limits that are
+// zero are those of the store.
 func (s *Store) AddTree(ctx context.Context, limits unpack.Limits, each func(add func(unpack.Member, io.Reader) error) error) (Entry, error) {
+	limits = cmp.Or(limits, s.Limits)
 	return s.build(func(dir *staging.Dir) (Integrity, listing, error) {
 		w := newWriter(dir, unpack.Options{Limits: limits, Links: true})
 		w.tree = sha512.New()

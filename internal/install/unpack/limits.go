@@ -47,6 +47,29 @@ func (l Limits) TooDense(unpacked, packed int64) bool {
 // than the limit: each member has a header, perhaps a long one, and padding.
 func (l Limits) stream() int64 { return l.Unpacked + int64(l.Entries)*4096 + 1<<20 }
 
+// names counts what is in an archive, and bounds what that takes on the disk and
+// in memory.
+type names struct {
+	limits Limits
+	count  int // files, links and directories
+	bytes  int // of their paths
+}
+
+// add counts something with a path of a size, for a member.
+func (n *names) add(raw string, size int) error {
+	n.count++
+	n.bytes += size
+	switch {
+	case len(raw) > n.limits.Path:
+		return &UnsafeEntryError{raw[:n.limits.Path] + "…", "has a name that is too long"}
+	case n.count > n.limits.Entries:
+		return &LimitError{raw, fmt.Sprintf("holds more than %d files and directories", n.limits.Entries)}
+	case n.bytes > maxNames:
+		return &LimitError{raw, "has names that are longer than " + bytesText(maxNames) + " together"}
+	}
+	return nil
+}
+
 // UnsafeEntryError says that an archive holds something that no package may.
 type UnsafeEntryError struct {
 	Entry, Reason string

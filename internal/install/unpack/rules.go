@@ -53,8 +53,7 @@ type Options struct {
 // links last, writes nothing outside.
 type Rules struct {
 	opts   Options
-	count  int // files, links and directories
-	names  int // bytes of their paths
+	names  names
 	size   int64
 	seen   map[string]place // by folded path
 	isDir  map[string]bool  // every directory by its path, folded or not
@@ -81,7 +80,7 @@ func (r *Rules) Reset(opts Options) {
 	clear(r.isDir)
 	clear(r.dirs)
 	clear(r.links)
-	*r = Rules{opts: opts, seen: r.seen, isDir: r.isDir, dirs: r.dirs[:0], links: r.links[:0]}
+	*r = Rules{opts: opts, names: names{limits: opts.Limits}, seen: r.seen, isDir: r.isDir, dirs: r.dirs[:0], links: r.links[:0]}
 	if opts.Inside != "" {
 		r.folder = opts.Inside + "/"
 	}
@@ -136,7 +135,7 @@ func (r *Rules) Admit(m Member) (name string, again bool, err error) {
 		}
 		return full[len(r.folder):], again, nil
 	}
-	if err := r.add(m.Name, len(full)); err != nil {
+	if err := r.names.add(m.Name, len(full)); err != nil {
 		return "", false, err
 	}
 	if err := r.parents(m.Name, full); err != nil {
@@ -197,7 +196,7 @@ func (r *Rules) directory(raw, full string) error {
 		return err
 	}
 	if _, ok := r.seen[folded]; !ok {
-		if err := r.add(raw, len(full)); err != nil {
+		if err := r.names.add(raw, len(full)); err != nil {
 			return err
 		}
 		// It is noted here only, so that it is made when something is in it.
@@ -215,7 +214,7 @@ func (r *Rules) parents(raw, full string) error {
 		if earlier, ok := r.seen[folded]; ok && earlier.kind != Dir {
 			return r.inTheWay(raw, earlier, "is below")
 		}
-		if err := r.add(raw, len(dir)); err != nil {
+		if err := r.names.add(raw, len(dir)); err != nil {
 			return err
 		}
 		r.isDir[dir] = true
@@ -235,26 +234,16 @@ func (r *Rules) inTheWay(raw string, earlier place, how string) error {
 	return &UnsafeEntryError{raw, fmt.Sprintf("%s %q, which is %s", how, earlier.path, kind)}
 }
 
-// add bounds what the names of an archive take, on the disk and in memory.
-func (r *Rules) add(raw string, size int) error {
-	r.count++
-	r.names += size
-	switch {
-	case r.count > r.opts.Limits.Entries:
-		return &LimitError{raw, fmt.Sprintf("holds more than %d files and directories", r.opts.Limits.Entries)}
-	case r.names > maxNames:
-		return &LimitError{raw, "has names that are longer than " + bytesText(maxNames) + " together"}
-	}
-	return nil
-}
-
 // leads checks where a link leads by its text, and notes it. Whether another
 // link is on the way is known in the end.
 func (r *Rules) leads(m Member, name string) error {
+	if len(m.Link) > r.opts.Limits.Path {
+		return &UnsafeEntryError{m.Name, "is a link whose target is too long"}
+	}
 	if reason := r.unfit(m.Link); reason != "" {
 		return &UnsafeEntryError{m.Name, fmt.Sprintf("is a link to %q, which %s", m.Link, reason)}
 	}
-	r.names += len(m.Link)
+	r.names.bytes += len(m.Link)
 	end := ""
 	inside := walkLink(name, m.Link, func(on string) bool { end = on; return true })
 	switch {
@@ -312,7 +301,7 @@ func walkLink(from, target string, f func(on string) bool) (inside bool) {
 // path turns a member's name into a path below the root, "" for the root itself.
 func (r *Rules) path(raw string) (string, error) {
 	if len(raw) > r.opts.Limits.Path {
-		return "", &UnsafeEntryError{raw, "has a name that is too long"}
+		return "", (&names{limits: r.opts.Limits}).add(raw, 0)
 	}
 	if reason := r.unfit(raw); reason != "" {
 		return "", &UnsafeEntryError{raw, reason}

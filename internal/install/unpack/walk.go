@@ -84,8 +84,8 @@ func isTar(block []byte) bool {
 // of the archive, until that fails. It finds the format itself. What is said of
 // the members is what the archive says: [Rules] decide about them.
 //
-// It reads no more than the limits allow; beyond them it fails with a
-// [*LimitError]. What cannot be read is a fault of the package. What stands
+// It reads no more, and visits no more members and bytes of names, than the limits
+// allow; beyond them it fails with a [*LimitError]. What cannot be read is a fault of the package. What stands
 // behind the end of a tar archive is not looked at.
 func Walk(ctx context.Context, r io.ReaderAt, size int64, limits Limits, visit func(Member, io.Reader) error) error {
 	format, err := Format(r, size)
@@ -153,6 +153,7 @@ const (
 func walkTar(ctx context.Context, text io.Reader, packed *counted, limits Limits, visit func(Member, io.Reader) error) error {
 	bounded := &boundedReader{r: text, ctx: ctx, limits: limits, packed: packed}
 	tr := tar.NewReader(bounded)
+	seen := names{limits: limits}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -177,6 +178,9 @@ func walkTar(ctx context.Context, text io.Reader, packed *counted, limits Limits
 			m.Type = Sparse
 		case m.Type == Meta && speaksOf(header.PAXRecords, "path", "linkpath", "size"):
 			return &UnsafeEntryError{header.Name, "says for all members what only one can have"}
+		}
+		if err := seen.add(m.Name, len(m.Name)+len(m.Link)); err != nil && m.Type != Meta {
+			return err
 		}
 		if err := visit(m, memberReader{tr}); err != nil {
 			return err

@@ -67,7 +67,7 @@ func walkZip(ctx context.Context, r io.ReaderAt, size int64, limits Limits, visi
 		return err
 	}
 	directory := io.NewSectionReader(r, at, end-at)
-	w := zipWalk{ctx: ctx, r: r, end: at, size: size, limits: limits}
+	w := zipWalk{ctx: ctx, r: r, end: at, size: size, limits: limits, seen: names{limits: limits}}
 	for read := io.Reader(bufio.NewReader(directory)); ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -212,6 +212,7 @@ type zipWalk struct {
 	size   int64 // of the archive
 	limits Limits
 	n      int64 // bytes unpacked so far
+	seen   names
 }
 
 func (w *zipWalk) entry(h zipHeader, visit func(Member, io.Reader) error) error {
@@ -251,6 +252,9 @@ func (w *zipWalk) entry(h zipHeader, visit func(Member, io.Reader) error) error 
 		m.Link, content = string(target), bytes.NewReader(nil)
 	default:
 		m.Type = Other
+	}
+	if err := w.seen.add(m.Name, len(m.Name)+len(m.Link)); err != nil {
+		return err
 	}
 	return visit(m, content)
 }
