@@ -228,6 +228,7 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin dedupe":              {{"plugin", "--profile", "doubles", "add", "@acme/wants-left-1", "@acme/takes-left@1.0.0"}, {"plugin", "--profile", "doubles", "dedupe"}},
 		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}, {"plugin", "--profile", "git", "update"}},
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}, {"plugin", "--profile", "git", "outdated"}},
+		"plugin info":                {{"plugin", "--profile", "made", "info", "@acme/rich"}, {"plugin", "--profile", "made", "info", "@acme/drags-host"}, {"plugin", "--profile", "made", "info", "@acme/unbuilt"}, {"plugin", "--profile", "made", "info", "@acme/collides"}},
 		"plugin audit":               {{"plugin", "--profile", "made", "audit", "--save"}, {"plugin", "--profile", "made", "audit", "--offline"}, {"plugin", "--profile", "made", "audit", "--registry", registry.URL() + "/nowhere"}},
 		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}, {"plugin", "--profile", "git", "why", "pushed"}},
 		"plugin policy":              {{"plugin", "--profile", "team", "policy"}},

@@ -48,6 +48,8 @@ func (r *runner) pluginCommand() *cli.Command {
 				changeFlags(), networkFlags(), []cli.Flag{forceFlag()}),
 			r.verb("outdated", nil, "show which packages have newer versions, and why those are not taken", "[<name>...]", r.pluginOutdated,
 				networkFlags(), []cli.Flag{&cli.BoolFlag{DisableDefaultText: true, Name: "exit-code", Usage: "exit with 1 if there are newer versions"}}),
+			r.verb("info", nil, "say what a package is and would do, before it is installed", "<package>", r.pluginInfo,
+				networkFlags(), []cli.Flag{expectRepoFlag()}),
 			r.verb("audit", nil, "ask what is known against the packages of the profile", " ", r.pluginAudit, auditFlags()),
 			r.verb("why", nil, "show who asks for a package", "<package>[@<version>]", r.pluginWhy, localFlags()),
 			r.verb("policy", nil, "show the policy, and whether the profile keeps it", " ", r.pluginPolicy, networkFlags()),
