@@ -9,7 +9,7 @@ import (
 	"dsh/internal/advisory"
 	"dsh/internal/fault"
 	"dsh/internal/install"
-	"dsh/internal/install/registry"
+	"dsh/internal/trust"
 )
 
 // MaliciousError refuses packages that are made to do harm. Nothing was changed.
@@ -47,26 +47,27 @@ func (e *MaliciousError) Hint() string {
 	return "what is known of malicious packages is kept in " + e.File + "; dsh plugin audit --save brings it up to date"
 }
 
-// admit refuses packages that the advisories which are kept call malicious. Other
-// advisories are for audit. Where none are kept, this costs one look for the file.
-func (env Env) admit(client *registry.Client, list []install.Newcomer) (err error) {
+// admit refuses packages that the advisories which are kept call malicious, unless
+// the policy says to warn of them or exempts them. Other advisories are for audit.
+// Where none are kept, this costs one look for the file.
+func (env Env) admit(job *install.Job, list []install.Newcomer) (warnings []string, err error) {
 	path := env.advisoriesPath()
 	kept, err := advisory.OpenKept(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
 	refused := &MaliciousError{File: path}
 	for _, n := range list {
-		if !isKnown(client, n.Name) {
+		if !isKnown(job.Registry, n.Name) || job.Policy.IsExempt(trust.MalwareRule, n.Name, n.Version) {
 			continue
 		}
 		found, err := kept.Find(n.Name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range found {
 			if one := &found[i]; one.Malicious() && one.Affects(n.Version) {
@@ -74,8 +75,11 @@ func (env Env) admit(client *registry.Client, list []install.Newcomer) (err erro
 			}
 		}
 	}
-	if len(refused.Packages) > 0 {
-		return refused
+	if len(refused.Packages) > 0 && job.Policy.RefusesMalware() {
+		return nil, refused
 	}
-	return nil
+	for _, p := range refused.Packages {
+		warnings = append(warnings, fmt.Sprintf("%s@%s is malicious: %s (%s)", p.Name, p.Version, p.ID, p.Chain))
+	}
+	return warnings, nil
 }

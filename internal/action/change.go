@@ -150,7 +150,7 @@ func (env Env) job(opts PluginOptions, p *profile.Profile) *install.Job {
 		},
 		Events: opts.Events,
 	}
-	job.Admit = func(list []install.Newcomer) error { return env.admit(job.Registry, list) }
+	job.Admit = func(list []install.Newcomer) ([]string, error) { return env.admit(job, list) }
 	// The embedded installation does not know what the harness has that will run.
 	if _, known := env.Installation.Version(); known {
 		job.Provides = func(name string) (string, bool) {

@@ -168,8 +168,13 @@ func LookAt(ctx context.Context, env Env, opts PluginOptions, spec install.Spec)
 	defer client.Close()
 	packages := store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
+	policy, err := env.policy()
+	if err != nil {
+		return nil, err
+	}
 	job := func() *install.Job {
 		j := env.job(opts, p)
+		j.Policy = policy
 		j.DryRun, j.Settings, j.Store, j.Registry = true, &settings, packages, client
 		if files != p.Dir {
 			j.Dir, j.Files = files, files

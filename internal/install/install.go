@@ -78,8 +78,8 @@ type Job struct {
 	// declares, before it becomes a layer of the profile.
 	CheckLayer func(name, dir string) error
 	// Admit refuses packages of registries that are new to node_modules, before any
-	// of them is laid out; nil admits all.
-	Admit func([]Newcomer) error
+	// of them is laid out, or says what there is to say of them; nil admits all.
+	Admit func([]Newcomer) (warnings []string, err error)
 	// Check holds all content against its hashes, in node_modules and in the
 	// store, and makes anew what is damaged.
 	Check bool
@@ -578,9 +578,11 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	if c.frozen && !bytes.Equal(lockText, j.lockText) {
 		return nil, j.notFrozen()
 	}
-	if err := errors.Join(res.checkPlatform(), j.admit(lock)); err != nil {
+	warned, err := j.admit(lock)
+	if err := errors.Join(res.checkPlatform(), err); err != nil {
 		return nil, err
 	}
+	told = append(told, warned...)
 	if j.DryRun {
 		result, err := j.plan(ctx, find, lock, c)
 		if err == nil {

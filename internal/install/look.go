@@ -80,7 +80,9 @@ func (j *Job) Describe(ctx context.Context, spec Spec) (*Looked, error) {
 		}
 	}
 	if l.Origin.Kind == Registry {
-		l.Published = j.Registry.Published(ctx, l.Name, l.Version)
+		if at, err := j.Registry.Published(ctx, l.Name, l.Version, time.Time{}); err == nil {
+			l.Published = at
+		}
 		if signed, err := j.Registry.Signed(ctx, l.Name, l.Version); err == nil {
 			verdict, _ := j.Registry.Verify(ctx, signed) // it says why nothing is known
 			l.Signature = &verdict

@@ -24,9 +24,9 @@ func (n Newcomer) Chain() string {
 
 // admit asks [Job.Admit] about what a lock has and node_modules has not, each
 // version once, in order.
-func (j *Job) admit(lock *Lock) error {
+func (j *Job) admit(lock *Lock) (warnings []string, err error) {
 	if j.Admit == nil || lock == j.present.lock {
-		return nil
+		return nil, nil
 	}
 	known := map[[2]string]bool{}
 	if j.present.lock != nil {
@@ -45,7 +45,7 @@ func (j *Job) admit(lock *Lock) error {
 		}
 	}
 	if len(list) == 0 {
-		return nil
+		return nil, nil
 	}
 	return j.Admit(list)
 }

@@ -45,9 +45,11 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 		lock = res.lock
 		warnings = find.deprecations(lock)
 	}
-	if err := errors.Join(lock.checkPlatform(ThisPlatform()), j.admit(lock)); err != nil {
+	warned, err := j.admit(lock)
+	if err := errors.Join(lock.checkPlatform(ThisPlatform()), err); err != nil {
 		return nil, err
 	}
+	warnings = append(warnings, warned...)
 	result, err := j.layOut(ctx, find, lock, lock.Bytes())
 	if err != nil {
 		return nil, err
