@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"internal/stack":                     {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile", "internal/trust"},
 	"internal/advisory":                  {"internal/fault", "internal/npmrange", "internal/staging"},
 	"internal/action": {
-		"internal/advisory", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/registry", "internal/install/store", "internal/install/unpack",
+		"internal/advisory", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
 		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
 	},

@@ -61,10 +61,9 @@ func printInfo(w io.Writer, p *pluginRun, info *action.Info, spec string) {
 	if info.Source.Integrity != "" {
 		row("integrity", "%s", info.Source.Integrity)
 	}
-	if s := info.Source.Signature; s != nil {
-		text := string(s.State)
-		if s.Why != "" {
-			text += ": " + s.Why
+	if text := info.Source.Signature; text != "" {
+		if info.Source.SignatureNote != "" {
+			text += ": " + info.Source.SignatureNote
 		}
 		row("signature", "%s", text)
 	}

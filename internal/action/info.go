@@ -17,7 +17,6 @@ import (
 	"dsh/internal/inspect"
 	"dsh/internal/install"
 	"dsh/internal/install/manifest"
-	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/installation"
 	"dsh/internal/npmrange"
@@ -60,11 +59,14 @@ type Info struct {
 
 // InfoSource is where a package comes from.
 type InfoSource struct {
-	Kind      string            `json:"kind"` // registry, url, archive, folder, link or git
-	Address   string            `json:"address"`
-	Commit    string            `json:"commit,omitempty"`
-	Integrity string            `json:"integrity,omitempty"`
-	Signature *registry.Verdict `json:"signature,omitempty"`
+	Kind      string `json:"kind"` // registry, url, archive, folder, link or git
+	Address   string `json:"address"`
+	Commit    string `json:"commit"`    // of git, else ""
+	Integrity string `json:"integrity"` // "" of a link
+	// Signature is what the registry's signature is worth, in a word or two, "" where
+	// it is from none; SignatureNote says more.
+	Signature     string `json:"signature"`
+	SignatureNote string `json:"signatureNote"`
 }
 
 // InfoRepository is the repository of a package.
@@ -226,7 +228,7 @@ func (env Env) describe(p *profile.Profile, spec install.Spec, looked *install.L
 	}
 	info := &Info{
 		Profile: p.Name.String(), Spec: spec.Shown(), Name: looked.Name, Version: looked.Version, Deprecated: looked.Deprecated,
-		Source: InfoSource{Kind: kindWords[looked.Origin.Kind], Address: looked.From, Commit: looked.Origin.Commit(), Signature: looked.Signature},
+		Source: InfoSource{Kind: kindWords[looked.Origin.Kind], Address: looked.From, Commit: looked.Origin.Commit()},
 		Files:  len(looked.Files), Layer: m.Layer, Rows: []InfoRow{}, Overrides: []InfoOverride{}, Problems: []check.Finding{}, Peers: []InfoPeer{},
 		Dependencies: InfoDependencies{Direct: len(m.Dependencies) + len(m.OptionalDependencies), Largest: []InfoPackage{}, Scripts: []InfoScripted{}, Hosts: []install.HostCopy{}},
 		Scripts:      append([]install.Script{}, looked.Scripts...),
@@ -245,6 +247,9 @@ func (env Env) describe(p *profile.Profile, spec install.Spec, looked *install.L
 	}
 	if !looked.Integrity.IsZero() {
 		info.Source.Integrity = looked.Integrity.String()
+	}
+	if v := looked.Signature; v != nil {
+		info.Source.Signature, info.Source.SignatureNote = string(v.State), v.Why
 	}
 	if looked.Younger != "" {
 		info.Warnings = append(info.Warnings, looked.Name+"@"+looked.Version+" is taken and not "+looked.Younger+": that is too new")
