@@ -94,6 +94,7 @@ func changeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{DisableDefaultText: true, Name: "dry-run", Usage: "print the whole plan, and write nothing"},
 		&cli.StringFlag{Name: "host-packages", Usage: "what becomes of packages of the harness that plugins depend on: warn, omit or allow"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "ignore-scripts", Usage: "run no scripts, not even those that you approved"},
 		&cli.BoolFlag{DisableDefaultText: true, Name: "copy", Usage: "copy files out of the store and never link them, from now on in this profile"},
 	}
 }
@@ -142,6 +143,9 @@ var ignoredFlags = []struct {
 func (r *runner) verb(name string, aliases []string, usage, args string, do func(*pluginRun) error, kinds ...[]cli.Flag) *cli.Command {
 	flags := slices.Concat(kinds...)
 	for _, f := range ignoredFlags {
+		if slices.ContainsFunc(flags, func(known cli.Flag) bool { return slices.Contains(known.Names(), f.name) }) {
+			continue // it means something to this verb
+		}
 		if f.value {
 			flags = append(flags, &cli.StringFlag{Name: f.name, Hidden: true})
 		} else {
@@ -180,7 +184,7 @@ func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
 	run := &pluginRun{runner: r, cli: c, ctx: c.Context, env: env, progress: r.installing()}
 	run.opts = action.PluginOptions{
 		Name: name, Offline: c.Bool("offline"), Registry: c.String("registry"), Force: c.Bool("force"), Events: run.progress.events(),
-		Copy: c.Bool("copy"), DryRun: c.Bool("dry-run"),
+		Copy: c.Bool("copy"), IgnoreScripts: c.Bool("ignore-scripts"), DryRun: c.Bool("dry-run"),
 	}
 	if err := readChoices(c, &run.opts); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func printPlanned(w io.Writer, report *action.Report) {
 	}
 	for _, p := range plan.Packages {
 		if len(p.Scripts) > 0 {
-			fmt.Fprintf(w, "%s has scripts that would not run: %s\n", line(p.Name+" "+p.Version), line(strings.Join(p.Scripts, ", ")))
+			fmt.Fprintf(w, "%s has scripts, which run only where you approved them: %s\n", line(p.Name+" "+p.Version), line(strings.Join(p.Scripts, ", ")))
 		}
 	}
 	if counts := treeCounts(report.Tree); counts != "" {

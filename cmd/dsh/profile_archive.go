@@ -183,7 +183,7 @@ func printPlan(w io.Writer, plan *action.Plan, all bool) {
 	for _, left := range plan.LeftOut {
 		line("  its sender left out %s: %s", oneLine(left.Path), oneLine(left.Reason))
 	}
-	line("layers run code when the profile is started; importing runs none, and no scripts of packages")
+	line("layers run code when the profile is started; importing runs none, and of the scripts of packages only what you approved")
 }
 
 // oneLine keeps text of others from looking like a line of ours.

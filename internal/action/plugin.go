@@ -35,6 +35,8 @@ type PluginOptions struct {
 	// Copy makes node_modules hold copies and no links to the store, now and
 	// from then on.
 	Copy bool
+	// IgnoreScripts runs no scripts, not even approved ones.
+	IgnoreScripts bool
 	// DryRun makes a plan, and changes nothing at all.
 	DryRun bool
 	// Expect is what the packages of [Add] have to be.

@@ -106,7 +106,7 @@ func (j *Job) layDevelopment(ctx context.Context, b building, dir string) (map[s
 	settings.AutoPeers = true
 	sub := &Job{
 		Profile: j.Profile, Dir: dir, Files: dir, Store: j.Store, Registry: j.Registry, Offline: j.Offline, Before: j.Before,
-		Approved: j.Approved, Logs: j.Logs, Events: j.Events, Settings: &settings, Policy: j.Policy.ForBuilding(),
+		Approved: j.Approved, IgnoreScripts: j.IgnoreScripts, Logs: j.Logs, Events: j.Events, Settings: &settings, Policy: j.Policy.ForBuilding(),
 		manifest: own, before: own, settings: settings, pinned: map[string]*Package{}, present: present{absent: true},
 	}
 	wishes := slices.DeleteFunc(sub.wishes(), func(w Wish) bool { return !ValidName(w.Name) })

@@ -90,6 +90,8 @@ type Job struct {
 	// Approved says by whose word the scripts of a package may run, "" for nobody's.
 	// A nil function approves nothing, and no script runs.
 	Approved func(Scripted) (by string, err error)
+	// IgnoreScripts runs none of those either. What the store has of them is laid out.
+	IgnoreScripts bool
 	// Logs is the directory for what scripts print; "" keeps nothing.
 	Logs string
 
