@@ -165,6 +165,9 @@ func Run(ctx context.Context, q Request) (result *Result, err error) {
 			return fail(fmt.Errorf("the path %q is not absolute", dir))
 		}
 	}
+	if _, err := os.Stat(q.Dir); err != nil {
+		return fail(err)
+	}
 	for _, dir := range []string{homeIn(q.Temp), tmpIn(q.Temp), binIn(q.Temp)} {
 		if err := staging.MkdirAll(dir); err != nil {
 			return fail(err)

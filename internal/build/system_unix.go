@@ -30,13 +30,5 @@ func findShell() (string, error) {
 	return "", fault.Errorf(fault.MissingProgram, "there is no shell sh, which scripts run in")
 }
 
-// shellCommand is the shell running a text in a session of its own: no terminal
-// is its terminal, and all of it can be ended together.
-func shellCommand(shell, text string) *exec.Cmd {
-	cmd := exec.Command(shell, "-c", text)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd
-}
-
 // killAll ends a started command and what it started.
 func killAll(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
