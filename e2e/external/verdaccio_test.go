@@ -4,6 +4,7 @@ package external
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -260,6 +261,8 @@ func TestVerdaccio(t *testing.T) {
 	t.Run("Tags", func(t *testing.T) { testTags(t, s) })
 	t.Run("Cache", func(t *testing.T) { testCache(t, s) })
 	t.Run("Private", func(t *testing.T) { testPrivate(t, s) })
+	t.Run("Basic", func(t *testing.T) { testBasic(t, s) })
+	t.Run("Set", func(t *testing.T) { testSet(t, s) })
 }
 
 // testTenBundles adds ten public bundles in one command; the reference launcher composes the same tree from the profile.
@@ -447,10 +450,55 @@ func testPrivate(t *testing.T, s server) {
 	if len(other.Requests()) == 0 {
 		t.Error("the other registry was asked for nothing")
 	}
+	for _, sent := range other.Authorizations() {
+		if sent != "" {
+			t.Errorf("the other registry was sent %q", sent)
+		}
+	}
 	for _, name := range []string{"package.json", "dsh-lock.yaml"} {
 		if strings.Contains(readFile(t, m.profile("p", name)), s.token) {
 			t.Errorf("the token is in %s", name)
 		}
+	}
+}
+
+// testBasic asks with user and password, in both forms that npm has for them.
+func testBasic(t *testing.T, s server) {
+	host := strings.TrimPrefix(s.url, "http:") + "/:"
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	for what, c := range map[string]struct {
+		npmrc string
+		code  int
+	}{
+		"_auth":              {host + "_auth=" + encoded("tester:correct-horse-battery"), 0},
+		"username":           {host + "username=tester\n" + host + "_password=" + encoded("correct-horse-battery"), 0},
+		"the wrong password": {host + "_auth=" + encoded("tester:wrong-horse"), 3},
+	} {
+		m := s.user(t, "registry=http://127.0.0.1:1/\n@acme:registry="+s.url+"/\n"+c.npmrc+"\n")
+		r := m.tryDsh(t, "plugin", "--profile", "p", "add", "@acme/private")
+		if r.code != c.code || strings.Contains(r.stdout+r.stderr, "horse") {
+			t.Errorf("%s: want exit %d, and no password in the output\n%s", what, c.code, r)
+		}
+		if c.code != 0 {
+			wantWords(t, r, "does not accept", s.url)
+		}
+	}
+}
+
+// testSet packs a profile with a private package, and adds the set where there is neither a token nor a registry.
+func testSet(t *testing.T, s server) {
+	m := s.user(t, "registry="+s.url+"/\n"+s.authLine())
+	m.dsh(t, "plugin", "--profile", "p", "add", "@acme/private", "is-odd", "@acme/hello")
+	m.dsh(t, "plugin", "--profile", "p", "pack", "-o", "set.tgz")
+	set := filepath.Join(m.cwd, "set.tgz")
+	other := s.user(t, "registry=http://127.0.0.1:1/\n")
+	other.dsh(t, "plugin", "--profile", "q", "add", set, "--offline")
+	if diff := cmp.Diff(m.installed(t, "p"), other.installed(t, "q")); diff != "" {
+		t.Errorf("packages (-packed +added)\n%s", diff)
+	}
+	archive := succeeded(t, m.run(t, m.cwd, "tar", "-xzOf", set))
+	if strings.Contains(archive.stdout, s.token) {
+		t.Error("the token is in the set")
 	}
 }
 
