@@ -266,6 +266,9 @@ func List(ctx context.Context, env Env, name profile.Name) (*Listing, error) {
 		lock := readableLock(v.Path(filepath.Join(p.Dir, install.LockName)))
 		lock.Describe(list)
 		lock.Trace(list, p.Manifest, p.Dir)
+		if config, err := registryConfig(env, PluginOptions{}, p.Dir); err == nil { // whose .npmrc does not read asks nobody anyway
+			lock.TraceRegistries(list, config.RegistryFor)
+		}
 		return &Listing{
 			Profile: name.String(), Dir: p.Dir,
 			Dependencies: list, Bundles: append([]string{}, p.Manifest.Bundles()...),

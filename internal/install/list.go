@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"dsh/internal/install/registry"
 	"dsh/internal/profile"
 )
 
@@ -44,6 +45,16 @@ func (l *Lock) Trace(list []Listed, m *profile.Manifest, dir string) {
 		wanted, _, _ := m.Dependency(d.Name)
 		if spec, err := ParseDependency(d.Name, wanted, dir); err == nil && spec.Kind == Git {
 			d.Ref = cmp.Or(spec.Git.Ref, spec.Git.Range)
+		}
+	}
+}
+
+// TraceRegistries notes of which registry those packages are whose archive stands
+// where it does by custom, which the lockfile leaves out.
+func (l *Lock) TraceRegistries(list []Listed, registryFor func(name string) string) {
+	for i := range list {
+		if n, ok := l.at("node_modules/" + list[i].Name); ok && n.Origin.Kind == Registry && n.Origin.Place == "" {
+			list[i].From = registry.ShownAddress(registryFor(n.Name))
 		}
 	}
 }
