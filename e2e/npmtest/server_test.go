@@ -4,7 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/sha256"
 	"crypto/sha512"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -487,5 +491,83 @@ func evilEntries(kind string) int {
 		return 2
 	default:
 		return 1
+	}
+}
+
+func TestSign(t *testing.T) {
+	archives := map[string]string{}
+	for _, kind := range signatureKinds {
+		archives[kind+"_1.0.0"] = pkg("signature: "+kind, kind, "1.0.0")
+	}
+	s := serve(t, archives)
+	if r := get(t, s.URL()+"/-/npm/v1/keys"); r.status != http.StatusNotFound || bytes.Contains(get(t, s.URL()+"/good").body, []byte("signatures")) {
+		t.Error("it signs without being told to")
+	}
+	s.Sign(true)
+	var ring struct {
+		Keys []struct {
+			KeyID, Key string
+			Expires    *time.Time
+		}
+	}
+	if err := json.Unmarshal(get(t, s.URL()+"/-/npm/v1/keys").body, &ring); err != nil {
+		t.Fatal(err)
+	}
+	verify := func(kind string) string {
+		body := get(t, s.URL()+"/"+kind, "Accept", abbreviatedType).body
+		if !bytes.Equal(body, get(t, s.URL()+"/"+kind, "Accept", abbreviatedType).body) {
+			t.Errorf("%s: the document is another each time", kind)
+		}
+		var d struct {
+			Versions map[string]struct {
+				Dist struct {
+					Integrity  string
+					Signatures []struct{ KeyID, Sig string }
+				}
+			}
+		}
+		if err := json.Unmarshal(body, &d); err != nil {
+			t.Fatal(err)
+		}
+		dist := d.Versions["1.0.0"].Dist
+		if len(dist.Signatures) == 0 {
+			return "none"
+		}
+		for _, key := range ring.Keys {
+			if key.KeyID != dist.Signatures[0].KeyID {
+				continue
+			}
+			der, err := base64.StdEncoding.DecodeString(key.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			public, err := x509.ParsePKIXPublicKey(der)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sig, err := base64.StdEncoding.DecodeString(dist.Signatures[0].Sig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hash := sha256.Sum256([]byte(kind + "@1.0.0:" + dist.Integrity))
+			switch {
+			case !ecdsa.VerifyASN1(public.(*ecdsa.PublicKey), hash[:], sig):
+				return "wrong"
+			case key.Expires != nil:
+				return "expired"
+			}
+			return "right"
+		}
+		return "unknown"
+	}
+	for kind, want := range map[string]string{
+		SignatureGood: "right", SignatureNone: "none", SignatureBad: "wrong", SignatureReplaced: "wrong", SignatureExpired: "expired", SignatureUnknown: "unknown",
+	} {
+		if got := verify(kind); got != want {
+			t.Errorf("%s: it is %s", kind, got)
+		}
+	}
+	if _, err := New(writeArchives(t, map[string]string{"a_1.0.0": pkg("signature: odd", "a", "1.0.0")})); err == nil {
+		t.Error("a signature of no kind is let through")
 	}
 }

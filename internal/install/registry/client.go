@@ -93,6 +93,8 @@ func New(config Config, opts Options) (*Client, error) {
 	c.slots = make(chan struct{}, documents)
 	c.seats = newSeats()
 	c.documents.keep = func(err error) bool { return errors.Is(err, errGone) }
+	// Each package would ask again, and wait as long.
+	c.keyrings.keep = func(err error) bool { return fault.ClassOf(err) == fault.Network }
 	c.mode = opts.Mode
 	c.now = time.Now()
 	if opts.CacheDir != "" {
