@@ -116,11 +116,7 @@ func LaidOut(dir string) *Lock {
 func (f *Foreign) refuse(dir string, m *profile.Manifest) {
 	for _, kind := range dependencyKinds {
 		for _, d := range m.Dependencies(kind) {
-			spec, err := ParseDependency(d.Name, d.Spec, dir)
-			if err == nil && spec.Kind == Git {
-				err = refuseGit(spec)
-			}
-			if err != nil {
+			if _, err := ParseDependency(d.Name, d.Spec, dir); err != nil {
 				f.Refused = append(f.Refused, fmt.Sprintf("dependency %s: %v", d.Name, err))
 			}
 		}
@@ -320,6 +316,12 @@ func (j *Job) completed(ctx context.Context, find *sources, pkg *Package) (*Pack
 			known.Bundled = only(known.Bundled, func(name string) bool { return entry.Has("node_modules/" + name + "/package.json") })
 		}
 		return known, err
+	case Git:
+		source, err := pkg.Origin.source()
+		if err != nil {
+			return nil, err
+		}
+		spec.Git, spec.Text = &source, pkg.Origin.Place
 	case URL:
 		spec.Place = pkg.Origin.Place
 	default:

@@ -112,7 +112,9 @@ func (f *Foreign) npmOldPackage(at string, old npmOld) error {
 	}
 	switch place, isLocal := strings.CutPrefix(old.Version, "file:"); {
 	case strings.HasPrefix(old.Version, "git"), strings.HasPrefix(old.Version, "github:"):
-		f.Refused = append(f.Refused, fmt.Sprintf("%s comes from a git repository, and git packages cannot be installed", at))
+		if err := pkg.fromNPM(old.Version); err != nil {
+			f.Refused = append(f.Refused, fmt.Sprintf("%s comes from a git repository: %v", at, err))
+		}
 	case isLocal:
 		pkg.Version, pkg.Origin = noVersion, Origin{localKind(place), place}
 	case isAddress(old.Version):
@@ -183,7 +185,9 @@ func (f *Foreign) npmPackage(at string, text json.RawMessage) error {
 			pkg.Origin.Kind = Folder // which dsh copies
 		}
 	case strings.HasPrefix(e.Resolved, "git"):
-		f.Refused = append(f.Refused, fmt.Sprintf("%s comes from a git repository, and git packages cannot be installed", at))
+		if err := pkg.fromNPM(e.Resolved); err != nil {
+			f.Refused = append(f.Refused, fmt.Sprintf("%s comes from a git repository: %v", at, err))
+		}
 	case strings.HasPrefix(e.Resolved, "file:"):
 		pkg.Origin = Origin{Archive, strings.TrimPrefix(e.Resolved, "file:")}
 	case top && isAddress(wanted), !npmArchive(e.Resolved, pkg) && isAddress(e.Resolved):

@@ -49,6 +49,8 @@ type pnpmPackage struct {
 		Directory string `yaml:"directory"`
 		Type      string `yaml:"type"`
 		Repo      string `yaml:"repo"`
+		Commit    string `yaml:"commit"`
+		Path      string `yaml:"path"`
 		GitHosted bool   `yaml:"gitHosted"`
 	} `yaml:"resolution"`
 	Name         string   `yaml:"name"`
@@ -271,9 +273,19 @@ func (r *pnpmReader) pkg(key string, p pnpmPackage) (*Package, error) {
 	}
 	resolution := p.Resolution
 	kind, place := Registry, ""
+	remote, commit, isArchive := hostArchive(resolution.Tarball)
 	switch {
-	case resolution.Type == "git" || resolution.Repo != "" || resolution.GitHosted || strings.Contains(resolution.Tarball, "://codeload.github.com/"):
-		r.refuse("%s comes from a git repository, and git packages cannot be installed", key)
+	case resolution.Type == "git" || resolution.Repo != "" || resolution.GitHosted || isArchive:
+		if isArchive {
+			resolution.Repo, resolution.Commit = remote, commit
+		}
+		// The hash is that of the host's archive, and not of the tree.
+		pkg.Integrity = store.Integrity{}
+		origin, err := foreignGit(resolution.Repo, resolution.Commit, resolution.Path)
+		if err != nil {
+			r.refuse("%s comes from a git repository: %v", key, err)
+		}
+		kind, place = Git, origin.Place
 	case resolution.Type == "directory":
 		kind, place = Folder, resolution.Directory
 	case strings.HasPrefix(resolution.Tarball, "file:"):

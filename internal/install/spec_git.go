@@ -85,11 +85,6 @@ func unescapeFragment(s string) string {
 	return s
 }
 
-// refuseGit says that a repository cannot be installed.
-func refuseGit(spec Spec) error {
-	return &SpecError{Text: spec.Text, Reason: "names a git repository, and git packages cannot be installed", Remedy: "use the address of a .tgz archive of it, or a local folder"}
-}
-
 func (p placeParser) gitSpec(g *GitSource, err error) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
