@@ -264,7 +264,6 @@ func List(ctx context.Context, env Env, name profile.Name) (*Listing, error) {
 		}
 		list := install.List(p.Dir, p.Manifest)
 		lock := readableLock(v.Path(filepath.Join(p.Dir, install.LockName)))
-		lock.Describe(list)
 		lock.Trace(list, p.Manifest, p.Dir)
 		if config, err := registryConfig(env, PluginOptions{}, p.Dir); err == nil { // whose .npmrc does not read asks nobody anyway
 			lock.TraceRegistries(list, config.RegistryFor)

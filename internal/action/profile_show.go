@@ -84,7 +84,7 @@ func (env Env) details(v staging.View, name profile.Name) (*ProfileDetails, erro
 	place := env.Home.Place(name)
 	if p != nil {
 		d.Package, d.Depends = p.Manifest.PackageName(), install.List(p.Dir, p.Manifest)
-		readableLock(v.Path(filepath.Join(p.Dir, install.LockName))).Describe(d.Depends)
+		readableLock(v.Path(filepath.Join(p.Dir, install.LockName))).Trace(d.Depends, p.Manifest, p.Dir)
 		if err := d.bundles(env, p); err != nil {
 			d.Warnings = append(d.Warnings, err.Error())
 		}

@@ -34,6 +34,8 @@ type Listed struct {
 func (l *Lock) Trace(list []Listed, m *profile.Manifest, dir string) {
 	for i := range list {
 		d := &list[i]
+		written, _ := l.source(d.Name)
+		d.Written = written.From
 		n, ok := l.at("node_modules/" + d.Name)
 		if !ok {
 			continue
@@ -74,15 +76,6 @@ func List(dir string, m *profile.Manifest) []Listed {
 		}
 	}
 	return list
-}
-
-// Describe adds to dependencies what a lock says of where they come from. A nil
-// lock says nothing.
-func (l *Lock) Describe(list []Listed) {
-	for i, d := range list {
-		written, _ := l.source(d.Name)
-		list[i].Written = written.From
-	}
 }
 
 // BranchState is what is odd about a package of a tree.
