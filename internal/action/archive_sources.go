@@ -70,7 +70,7 @@ func (x *exporter) forgetPlaces() {
 	}
 	maps.DeleteFunc(x.lock.Sources, func(name string, w install.Written) bool {
 		node, _ := x.node(name)
-		return strings.HasPrefix(w.From, "file:") || node.Package == nil || path.Dir(node.Origin.Place) != install.ArchivesDir
+		return strings.HasPrefix(w.From, "file:") || node.Package == nil || path.Dir(node.Origin.Place) != install.KeptDir
 	})
 }
 

@@ -215,7 +215,7 @@ func (g *giver) take(env Env, opts CopyPluginsOptions, done *CopiedPlugins) (tak
 			return nil, nil, err
 		}
 		t := install.Taken{Name: d.Name, Spec: spec, Kind: kind}
-		if written, ok := g.lock.Sources[d.Name]; ok && strings.HasPrefix(spec, "file:"+install.ArchivesDir+"/") {
+		if written, ok := g.lock.Sources[d.Name]; ok && strings.HasPrefix(spec, "file:"+install.KeptDir+"/") {
 			t.Written = &written
 			t.Archive = filepath.Join(g.Dir, filepath.FromSlash(strings.TrimPrefix(spec, "file:")))
 		}

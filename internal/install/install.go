@@ -122,7 +122,7 @@ type Result struct {
 	Plan     *Plan             // of a dry run
 	Pending  []Pending         // packages that were laid out and whose scripts nobody approved
 	Built    []Built           // packages whose scripts somebody did, by name
-	// Archives are those of [ArchivesDir] that were written.
+	// Archives are those of [KeptDir] that were written.
 	Archives []string
 	// Unchanged says that packages, lockfile and manifest are as they were.
 	Unchanged bool
@@ -380,7 +380,7 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 // its name.
 func (j *Job) raise(ctx context.Context, find *sources, name string, latest, named bool) error {
 	old, kind, _ := j.manifest.Dependency(name)
-	if w, ok := j.locked.source(name); ok && keptPlace(old, j.Dir) != "" {
+	if w, ok := j.locked.source(name); ok && keptAt(old, j.Dir) != "" {
 		return j.fetchAgain(ctx, find, name, w, named)
 	}
 	spec, err := ParseDependency(name, old, j.Dir)

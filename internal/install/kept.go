@@ -23,11 +23,22 @@ import (
 	"dsh/internal/staging"
 )
 
-// ArchivesDir is the folder of a profile with the archives that it keeps: each
+// KeptDir is the folder of a profile with the archives that it keeps: each
 // was made of a package that was asked for in a form of which pnpm understands
 // nothing, such as a folder in a zip archive. package.json names the archive,
 // and the lockfile says what it was made of.
-const ArchivesDir = "archives"
+const KeptDir = "archives"
+
+// KeptPlace is where a profile keeps the archive of a package that has such an
+// integrity, slash-separated and relative to its directory.
+func KeptPlace(name, version string, id store.Integrity) string {
+	stem := strings.ReplaceAll(name, "/", "+")
+	if isExact(version) { // whatever else a package.json says is no name of a file
+		stem += "-" + version
+	}
+	sum, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(id.String(), "sha512-"))
+	return path.Join(KeptDir, stem+"-"+hex.EncodeToString(sum[:4])+".tgz")
+}
 
 // Written is what an archive that a profile keeps was made of.
 type Written struct {
@@ -73,15 +84,15 @@ type made struct {
 	written Written
 }
 
-// keptPlace is where a profile keeps the archive that it depends on as wanted; ""
+// keptAt is where a profile keeps the archive that it depends on as wanted; ""
 // where that is no such archive. dir is the profile's.
-func keptPlace(wanted, dir string) string {
+func keptAt(wanted, dir string) string {
 	spec, err := ParseDependency("x", wanted, dir)
 	if err != nil || spec.Kind != Archive || spec.Inside != "" {
 		return ""
 	}
 	at := originPlace(spec, dir)
-	if path.Dir(at) != ArchivesDir || !strings.HasSuffix(at, ".tgz") {
+	if path.Dir(at) != KeptDir || !strings.HasSuffix(at, ".tgz") {
 		return ""
 	}
 	return at
@@ -98,22 +109,6 @@ func (j *Job) keepAs(name string, pkg *Package, m *made) (kept *Package, saved s
 	return &copied, "file:" + at
 }
 
-// KeptPlace is where a profile keeps the archive of a package, slash-separated and
-// relative to its directory.
-func KeptPlace(name, version string, id store.Integrity) string {
-	stem := strings.ReplaceAll(name, "/", "+")
-	if isExact(version) {
-		stem += "-" + version
-	}
-	return fmt.Sprintf("%s/%s-%s.tgz", ArchivesDir, stem, shortHash(id))
-}
-
-// shortHash is the first 8 hexadecimal digits of a hash.
-func shortHash(id store.Integrity) string {
-	sum, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(id.String(), "sha512-"))
-	return hex.EncodeToString(sum)[:8]
-}
-
 // source is what the archive of a dependency was made of. A nil lock knows of
 // none.
 func (l *Lock) source(name string) (Written, bool) {
@@ -128,7 +123,7 @@ func (l *Lock) source(name string) (Written, bool) {
 // keeps a new one if that is something else now.
 func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Written, named bool) error {
 	if strings.Contains(was.From, secretMark) {
-		err := fault.Errorf(fault.Other, "%s was added from %s, and what is left out there is not kept, for it may be secret", name, was.From)
+		err := fault.Errorf(fault.Other, "%s was added with an address of which user, password and query are not kept, for they may be secret: %s", name, was.From)
 		if named {
 			return fault.WithHint(err, "add it again with the whole address: %s", j.command("add", name+"@ADDRESS"))
 		}
@@ -166,12 +161,12 @@ func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Wr
 func (j *Job) writtenFor(lock *Lock) map[string]Written {
 	var all map[string]Written
 	for name, wanted := range lock.Wanted {
-		at := keptPlace(wanted, j.Dir)
+		at := keptAt(wanted, j.Dir)
 		if at == "" {
 			continue
 		}
 		w, ok := j.written[name]
-		if !ok && j.locked != nil && keptPlace(j.locked.Wanted[name], j.Dir) == at {
+		if !ok && j.locked != nil && keptAt(j.locked.Wanted[name], j.Dir) == at {
 			w, ok = j.locked.Sources[name]
 		}
 		if ok {
@@ -185,14 +180,15 @@ func (j *Job) writtenFor(lock *Lock) map[string]Written {
 }
 
 // keptArchives is the archives that a profile keeps by a lock, and the hash of
-// each. A nil lock has none.
+// each: those that dsh made, by their names. A nil lock has none.
 func keptArchives(lock *Lock) map[string]store.Integrity {
 	kept := map[string]store.Integrity{}
 	if lock == nil {
 		return kept
 	}
-	for name := range lock.Sources {
-		if n, ok := lock.at("node_modules/" + name); ok && n.Origin.Kind == Archive && path.Dir(n.Origin.Place) == ArchivesDir {
+	for name := range lock.Wanted {
+		n, ok := lock.at("node_modules/" + name)
+		if ok && n.Origin.Kind == Archive && n.Origin.Place == KeptPlace(n.Name, n.Version, n.Integrity) {
 			kept[n.Origin.Place] = n.Integrity
 		}
 	}
@@ -225,36 +221,40 @@ func (l *Lock) names(at string) bool {
 
 // stageArchives puts into the transaction what makes the profile's archives those
 // of a lock, and returns those that are written. One that is lost is made anew
-// from the store.
+// from the store where that is possible; if not, that keeps nobody from anything.
 func (j *Job) stageArchives(ctx context.Context, lock *Lock) (written []string, changed bool, err error) {
 	write, remove := j.archiveChanges(lock)
-	written = sortedKeys(write)
-	for _, at := range written {
+	for _, at := range sortedKeys(write) {
 		data, err := j.archiveData(ctx, at, write[at])
+		if err != nil && j.archives[at] == "" && ctx.Err() == nil {
+			j.notes = append(j.notes, fmt.Sprintf("%s is lost, and cannot be made anew: %v", at, err))
+			continue
+		}
 		if err != nil {
 			return nil, false, err
 		}
 		if err := j.Tx.WriteFile(at, data, 0o644); err != nil {
 			return nil, false, err
 		}
+		written = append(written, at)
 	}
 	if len(remove) > 0 && len(keptArchives(lock)) == 0 && j.onlyArchives(remove) {
-		remove = []string{ArchivesDir}
+		remove = []string{KeptDir}
 	}
 	for _, at := range remove {
 		if err := j.Tx.Remove(at); err != nil {
 			return nil, false, err
 		}
 	}
-	return written, len(write)+len(remove) > 0, nil
+	return written, len(written)+len(remove) > 0, nil
 }
 
 // onlyArchives reports whether nothing but those files is in the folder of
 // archives.
 func (j *Job) onlyArchives(places []string) bool {
-	entries, err := os.ReadDir(filepath.Join(j.Files, ArchivesDir))
+	entries, err := os.ReadDir(filepath.Join(j.Files, KeptDir))
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return !slices.Contains(places, ArchivesDir+"/"+e.Name())
+		return !slices.Contains(places, KeptDir+"/"+e.Name())
 	})
 }
 
@@ -271,7 +271,7 @@ func (j *Job) archiveData(ctx context.Context, at string, want store.Integrity) 
 	}
 	entry, ok := j.Store.Get(want)
 	if !ok {
-		return nil, fault.Errorf(fault.Package, "%s is lost, and the store does not have what was in it", at)
+		return nil, fault.Errorf(fault.Package, "the store does not have what was in it")
 	}
 	return Remade(ctx, entry, j.Store.Limits)
 }

@@ -41,7 +41,7 @@ func TestWrittenForm(t *testing.T) {
 	}
 }
 
-func TestKeptPlace(t *testing.T) {
+func TestKeptAt(t *testing.T) {
 	for wanted, want := range map[string]string{
 		"file:archives/a-1.0.0-01234567.tgz":   "archives/a-1.0.0-01234567.tgz",
 		"file:./archives/a-1.0.0-01234567.tgz": "archives/a-1.0.0-01234567.tgz",
@@ -53,7 +53,7 @@ func TestKeptPlace(t *testing.T) {
 		"^1.0.0":                               "",
 		"github:o/r":                           "",
 	} {
-		if got := keptPlace(wanted, "/profile"); got != want {
+		if got := keptAt(wanted, "/profile"); got != want {
 			t.Errorf("%s is kept at %q, want %q", wanted, got, want)
 		}
 	}

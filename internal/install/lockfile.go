@@ -55,7 +55,7 @@ type Lock struct {
 	AutoPeers bool              // peers that nobody provides are among the packages
 	Omitted   []string          // sorted names that are left to the installation
 
-	// Sources is what archives of [ArchivesDir] were made of, by the name of the
+	// Sources is what archives of [KeptDir] were made of, by the name of the
 	// dependency.
 	Sources map[string]Written
 }

@@ -102,7 +102,7 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 			d.Current = onDisk(j.Dir, d.Name).version
 		}
 		spec, err := ParseDependency(d.Name, d.spec, j.Dir)
-		if w, ok := lock.source(d.Name); ok && keptPlace(d.spec, j.Dir) != "" {
+		if w, ok := lock.source(d.Name); ok && keptAt(d.spec, j.Dir) != "" {
 			spec, err = ParseSpec(w.From, j.Dir)
 		}
 		if err == nil && spec.Kind == Git && !j.Offline {

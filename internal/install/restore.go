@@ -57,7 +57,7 @@ func (j *Job) Restore(ctx context.Context, manifest *profile.Manifest, lock *Loc
 	if result.Archives, _, err = j.stageArchives(ctx, lock); err != nil {
 		return nil, err
 	}
-	result.Warnings = slices.Concat(result.Warnings, warnings, result.tree.lostLinks())
+	result.Warnings = slices.Concat(result.Warnings, warnings, j.notes, result.tree.lostLinks())
 	result.Changes = j.compare(result.tree)
 	return result, nil
 }

@@ -49,7 +49,7 @@ func (j *Job) Take(ctx context.Context, deps []Taken, from *Lock) (*Result, erro
 		j.manifest.SetDependency(d.Kind, d.Name, d.Spec)
 		if d.Written != nil {
 			j.written[d.Name] = *d.Written
-			if at := keptPlace(d.Spec, j.Dir); at != "" {
+			if at := keptAt(d.Spec, j.Dir); at != "" {
 				j.archives[at] = d.Archive
 			}
 		}
