@@ -138,6 +138,9 @@ func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Wr
 	if _, err := os.Stat(spec.Place); spec.Kind == Archive && errors.Is(err, fs.ErrNotExist) {
 		return nil // what was made of it is kept, so that the file may go
 	}
+	if err := find.admits([]Spec{spec}); err != nil {
+		return err
+	}
 	pkg, err := find.find(ctx, spec)
 	if err != nil {
 		return err
