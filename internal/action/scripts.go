@@ -311,14 +311,20 @@ func (env Env) look(ctx context.Context, opts PluginOptions, spec install.Spec) 
 		return nil, err
 	}
 	defer client.Close()
+	policy, err := env.policy()
+	if err != nil {
+		return nil, err
+	}
 	packages := store.Open(env.Home.StoreDir())
 	defer func() { err = errors.Join(err, packages.Close()) }()
+	limit(packages, policy)
 	j := env.job(opts, p)
-	j.DryRun, j.Settings, j.Store, j.Registry = true, &settings, packages, client
+	j.DryRun, j.Settings, j.Store, j.Registry, j.Policy = true, &settings, packages, client, policy
 	if files != p.Dir {
 		j.Dir, j.Files = files, files
 	}
-	return j.Look(ctx, spec)
+	found, err = j.Look(ctx, spec)
+	return found, limited(policy, err)
 }
 
 // ApprovedScripts says what approving did.

@@ -18,6 +18,7 @@ import (
 	"dsh/internal/build"
 	"dsh/internal/fault"
 	"dsh/internal/install/store"
+	"dsh/internal/trust"
 )
 
 // Scripted is a package that may have scripts, as approvals speak of it.
@@ -230,11 +231,11 @@ func buildID(words ...string) store.Integrity {
 // buildNode is the Node.js that scripts run with.
 var buildNode = sync.OnceValues(func() (build.Node, error) { return build.FindNode(context.Background(), os.Getenv) })
 
-// nodeVersion is what that Node.js calls itself, "" where there is none: native
-// code is compiled for one.
+// nodeVersion is what native code is compiled for of that Node.js, "" where there
+// is none.
 func nodeVersion() string {
 	node, _ := buildNode() // running scripts tells of the error
-	return node.Version
+	return strings.TrimSpace(strings.Join([]string{node.Version, node.Modules, node.Arch}, " "))
 }
 
 // readScripts is the scripts of a package whose files are in dir, and the files
@@ -360,9 +361,17 @@ func (j *Job) Look(ctx context.Context, spec Spec) (*WithScripts, error) {
 	}
 	find, ctx, done := j.sources(ctx)
 	defer done()
+	if err := find.admits([]Spec{spec}); err != nil {
+		return nil, err
+	}
 	pkg, err := find.find(ctx, spec)
 	if err != nil {
 		return nil, err
+	}
+	if j.Policy != nil {
+		if err := trust.Refusal(j.Policy.Check(j.subject(pkg))); err != nil {
+			return nil, err
+		}
 	}
 	n := Located{Package: pkg}
 	if pkg.Origin.Kind == Link {

@@ -58,9 +58,25 @@ func (j *Job) runInTree(ctx context.Context, c *contents, b building, content st
 	}
 	bin = append(bin, filepath.Join(root, "node_modules", ".bin"))
 	if err := j.run(ctx, b, dir, root, bin, b.scripts.install, done); err != nil {
+		if unbuilt := around.unbuilt(b.at); len(unbuilt) > 0 && ctx.Err() == nil {
+			err = fmt.Errorf("%w\n\tit needs what nobody let run its scripts: %s", err, strings.Join(unbuilt, ", "))
+		}
 		return "", err
 	}
 	return dir, removeBelow(root, b.at, items)
+}
+
+// unbuilt is the packages around one at a place, as name@version, whose scripts
+// did not run.
+func (t *tree) unbuilt(but string) (names []string) {
+	list, err := t.withScripts(func(at string) bool { return at != but && !t.isBuilt(at) })
+	if err != nil {
+		return nil // it is a help, and no more
+	}
+	for _, s := range list {
+		names = append(names, s.Name+"@"+s.Version)
+	}
+	return names
 }
 
 // prepare runs the scripts of a package from a repository that make what is
