@@ -369,7 +369,7 @@ func (env Env) composed(p *profile.Profile, result *install.Result, info *Info) 
 		if row.Origin != label || row.Entry == nil {
 			continue
 		}
-		one := InfoRow{ID: rowName(row.Entry), Plugin: row.Name(), State: rowState(row), Config: []string{}}
+		one := InfoRow{ID: rowName(row.Entry), Plugin: pluginIn(result, label, row.Name()), State: rowState(row), Config: []string{}}
 		if config, ok := row.Config().(*compose.Map); ok {
 			for key := range config.All() {
 				one.Config = append(one.Config, key)
@@ -391,6 +391,22 @@ func (env Env) composed(p *profile.Profile, result *install.Result, info *Info) 
 		info.Overrides = append(info.Overrides, one)
 	}
 	return nil
+}
+
+// pluginIn is the name of a plugin, where that is a file of a package as the package
+// has it: the place where it would stand is nobody's concern.
+func pluginIn(result *install.Result, pkg, plugin string) string {
+	file, ok := compose.FilePath(plugin)
+	s, staged := result.Staged(pkg)
+	if !ok || !staged {
+		return plugin
+	}
+	for _, dir := range []string{s.Dir, s.Files} {
+		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
+			return "./" + filepath.ToSlash(rel)
+		}
+	}
+	return plugin
 }
 
 // Unexpected is the refusal of a package that is of another repository than was
