@@ -448,7 +448,7 @@ func TestNoWayBackFromHTTPS(t *testing.T) {
 	server := httptest.NewTLSServer(http.RedirectHandler(plain+"/x?sig=hush", http.StatusFound))
 	t.Cleanup(server.Close)
 	_, err := fetched(t, Options{Client: server.Client(), Retries: 3}, server.URL+"/x")
-	if fault.ClassOf(err) != fault.Policy || err.Error() != "download "+server.URL+"/x: it redirects from https to plain http" {
+	if fault.ClassOf(err) != fault.Network || err.Error() != "download "+server.URL+"/x: it redirects from https to plain http" {
 		t.Errorf("got %v (class %v)", err, fault.ClassOf(err))
 	}
 }

@@ -305,7 +305,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case req.URL.Scheme != "https" && req.URL.Scheme != "http":
 		return fault.Errorf(fault.Policy, "it redirects to %q, which is neither http nor https", req.URL.Scheme+":")
 	case req.URL.Scheme != "https" && from.Scheme == "https":
-		return fault.Errorf(fault.Policy, "it redirects from https to plain http")
+		return fault.Errorf(fault.Network, "it redirects from https to plain http")
 	}
 	return nil
 }
