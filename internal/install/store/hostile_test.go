@@ -295,8 +295,9 @@ func refuse(t *testing.T, c hostileCase, add func(s *Store) error) {
 }
 
 func TestHostileArchives(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(hostileTars())) {
-		c := hostileTars()[name]
+	tars := hostileTars()
+	for _, name := range slices.Sorted(maps.Keys(tars)) {
+		c := tars[name]
 		for _, form := range slices.Sorted(maps.Keys(wraps)) {
 			if form == "tar.bz2" && len(c.archive) > 100<<10 {
 				continue // which takes our compressor too long
@@ -314,8 +315,9 @@ func TestHostileArchives(t *testing.T) {
 			})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(hostileZips())) {
-		c := hostileZips()[name]
+	zips := hostileZips()
+	for _, name := range slices.Sorted(maps.Keys(zips)) {
+		c := zips[name]
 		t.Run("zip/"+name, func(t *testing.T) {
 			file := saved(t, c.archive)
 			refuse(t, c, func(s *Store) error {
@@ -329,8 +331,9 @@ func TestHostileArchives(t *testing.T) {
 // What a registry sends is held to the same rules, in memory and as a stream,
 // and may have no links at all.
 func TestHostileTarballs(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(hostileTars())) {
-		c := hostileTars()[name]
+	tars := hostileTars()
+	for _, name := range slices.Sorted(maps.Keys(tars)) {
+		c := tars[name]
 		if strings.HasSuffix(c.names, "holds no files") {
 			continue // the caller says so who misses package.json
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,7 +94,8 @@ func TestThirdIndex(t *testing.T) {
 
 func TestIndexRoundTrip(t *testing.T) {
 	for boot, want := range map[string]string{"": "", "6d1f": "6d1f", "two words": "", "two\nlines": ""} {
-		for _, files := range [][]File{{}, someFiles} {
+		linked := append(slices.Clone(someFiles), File{Path: "zz/l", Link: "../package.json"})
+		for _, files := range [][]File{{}, someFiles, linked} {
 			got, err := parseIndex(index{boot, newListing(files, 0)}.format())
 			if err != nil {
 				t.Fatal(err)
@@ -180,6 +182,8 @@ func TestOldEntry(t *testing.T) {
 
 func FuzzParseIndex(f *testing.F) {
 	f.Add(someIndex.format())
+	f.Add(index{"", newListing([]File{{Path: "a", Size: 1}, {Path: "d/l", Link: "../a"}}, traitsKnown|hasScripts)}.format())
+	f.Add(thirdIndex("-", someFiles))
 	f.Add([]byte("dsh-index 1\n- 1 a b\nx 12 bin/x.js\n"))
 	f.Add([]byte(oldIndex("-", someFiles)))
 	f.Fuzz(func(t *testing.T, data []byte) {
