@@ -103,6 +103,20 @@ plugin --profile full dedupe
 plugin --profile full update
 plugin --profile full install --force
 plugin --profile full policy
+plugin --profile full info URL
+plugin --profile full info ZIP
+plugin --profile full info left
+plugin --profile full info https://user:s3same@127.0.0.1:1/x.tgz?token=s3same
+plugin --profile full info git+https://user:s3same@127.0.0.1:1/o/r.git
+plugin --profile full info left --expect-repo https://user:s3same@host.example/o/r
+catalog add https://user:s3same@127.0.0.1:1/c.json?token=s3same --name gone
+catalog add http://user:s3same@HOST/public/catalogue.json?token=s3same --name near
+catalog list
+catalog update
+plugin --profile full search left
+plugin --profile full search kept
+plugin --profile full add left --catalog near --dry-run
+catalog remove near
 plugin --profile full pack -o full-set.tgz
 plugin --profile loose pack -o loose-set.tgz
 plugin --profile fourth add ./full-set.tgz --offline
@@ -195,6 +209,10 @@ func TestSecretsAreNotShown(t *testing.T) {
 	public := filepath.Join(dir, "public")
 	writeZip(t, filepath.Join(public, "kept.zip"))
 	registry.Publish(public)
+	catalogue := `[{"name": "kept", "npm": "kept", "source": "http://user:s3same@127.0.0.1:1/kept.zip?token=s3same"}]`
+	if err := os.WriteFile(filepath.Join(public, "catalogue.json"), []byte(catalogue), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	host := strings.TrimPrefix(registry.URL(), "http://")
 	filled := strings.NewReplacer("HOST", host, "URL", "http://user:s3same@"+host+"/files/left_1.2.0.tgz?token=s3same", "ZIP", "http://user:s3same@"+host+"/public/kept.zip?token=s3same")
 	for _, f := range txtar.Parse([]byte(filled.Replace(secretFiles))).Files {
