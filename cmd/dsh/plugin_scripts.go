@@ -12,6 +12,7 @@ import (
 	"dsh/internal/action"
 	"dsh/internal/build"
 	"dsh/internal/fault"
+	"dsh/internal/install"
 	"dsh/internal/ui"
 )
 
@@ -170,13 +171,18 @@ func (r *runner) revokeScripts(p *pluginRun, word string) error {
 	})
 }
 
-// printBuilds says what scripts ran, and what held them.
-func printBuilds(w io.Writer, report *action.Report) {
-	for _, b := range report.Built {
+// printBuilt says of which packages scripts ran.
+func printBuilt(w io.Writer, built []install.Built) {
+	for _, b := range built {
 		if !b.Reused {
 			fmt.Fprintf(w, "built %s %s: %s\n", ui.Clean(b.Name), ui.Clean(b.Version), b.Confinement)
 		}
 	}
+}
+
+// printBuilds says what scripts ran, and what held them.
+func printBuilds(w io.Writer, report *action.Report) {
+	printBuilt(w, report.Built)
 	if len(report.Pending) == 0 {
 		return
 	}

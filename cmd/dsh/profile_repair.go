@@ -214,8 +214,13 @@ func printAdopted(w io.Writer, a *action.Adopted) {
 		fmt.Fprintf(w, "resolved anew: %s, for what %s has does not fit package.json\n", ui.Clean(name), ui.Clean(filepath.Base(a.Lockfile)))
 	}
 	for _, s := range a.Scripts {
-		fmt.Fprintf(w, "not run: scripts of %s\n", ui.Clean(s))
+		if a.DryRun {
+			fmt.Fprintf(w, "run where somebody allowed it: scripts of %s\n", ui.Clean(s))
+		} else {
+			fmt.Fprintf(w, "not run: scripts of %s\n", ui.Clean(s))
+		}
 	}
+	printBuilt(w, a.Built)
 	for _, approval := range a.Approvals {
 		word := "refused"
 		switch {

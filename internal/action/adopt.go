@@ -35,13 +35,15 @@ type Adopted struct {
 	// Different are packages, as name@version, that the lockfile does not have in
 	// that version, because it does not fit package.json.
 	Different []string `json:"different"`
-	// Scripts are the packages that want to run scripts when they are installed,
-	// which dsh does not do: "name@version: script, script".
-	Scripts   []string   `json:"scripts"`
-	Approvals []Approval `json:"approvals"` // of pnpm-workspace.yaml, which stay
-	Replaced  string     `json:"replaced"`  // who had made node_modules, "" if nobody
-	Saved     int        `json:"saved"`     // the generation that it made, 0 if none
-	Warnings  []string   `json:"-"`
+	// Scripts are the packages whose scripts nobody allowed, so that they did not
+	// run: "name@version: script, script". Of a dry run it is all that have some.
+	Scripts []string `json:"scripts"`
+	// Built are those whose scripts somebody did allow.
+	Built     []install.Built `json:"built"`
+	Approvals []Approval      `json:"approvals"` // of pnpm-workspace.yaml, which stay
+	Replaced  string          `json:"replaced"`  // who had made node_modules, "" if nobody
+	Saved     int             `json:"saved"`     // the generation that it made, 0 if none
+	Warnings  []string        `json:"-"`
 }
 
 // AdoptedPackage is a dependency of the profile.
@@ -74,7 +76,7 @@ func Adopt(ctx context.Context, env Env, opts AdoptOptions) (done *Adopted, err 
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	done = &Adopted{
 		Profile: opts.Name.String(), Dir: p.Dir, DryRun: opts.DryRun,
-		Dependencies: []AdoptedPackage{}, Different: []string{}, Scripts: []string{}, Approvals: []Approval{},
+		Dependencies: []AdoptedPackage{}, Different: []string{}, Scripts: []string{}, Built: []install.Built{}, Approvals: []Approval{},
 	}
 	maker := install.Maker(p.Dir)
 	if _, err := os.Lstat(filepath.Join(p.Dir, install.LockName)); maker == "dsh" && err == nil {
@@ -133,6 +135,7 @@ func (a *Adopted) tell(foreign *install.Foreign, result *install.Result) {
 	a.Packages = len(lock.Nodes)
 	a.Different = append(a.Different, foreign.Differences(result)...)
 	a.Scripts = append(a.Scripts, result.WithScripts()...)
+	a.Built = append(a.Built, result.Built...)
 }
 
 // approvals are what the profile in dir says of scripts.

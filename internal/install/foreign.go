@@ -355,12 +355,12 @@ func (f *Foreign) Differences(r *Result) []string {
 }
 
 // WithScripts are the packages of a result that bring scripts which package
-// managers run when they install them, sorted, with the names of the scripts.
-// dsh runs none.
+// managers run when they install them and that did not run here, sorted, with the
+// names of the scripts.
 func (r *Result) WithScripts() []string {
 	var found []string
 	for at, n := range r.tree.lock.Nodes {
-		if r.tree.isSkipped(at) || n.Origin.Kind == Link {
+		if r.tree.isSkipped(at) || r.tree.isBuilt(at) || n.Origin.Kind == Link {
 			continue
 		}
 		dir := r.tree.filesAt(at)
