@@ -100,6 +100,7 @@ func hostileTars() map[string]hostileCase {
 		"link out and back":     one(`"p/l" is a link to "../p/a"`, link("p/l", "../p/a"), file("p/a")),
 		"link out from below":   one(`"p/d/l" is a link to "../../x"`, link("p/d/l", "../../x")),
 		"link around":           one(`"p/d/l" is a link to "a/../../../x"`, link("p/d/l", "a/../../../x")),
+		"link down and up":      one(`"p/l" is a link to "node_modules/b/../c", which goes down and up again`, link("p/l", "node_modules/b/../c")),
 		"link to itself":        one(`"p/l" is a link to "l"`, link("p/l", "l")),
 		"link to its folder":    one(`"p/d/l" is a link to "."`, link("p/d/l", ".")),
 		"link to the root":      one(`"p/d/l" is a link to ".."`, link("p/d/l", "..")),

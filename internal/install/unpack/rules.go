@@ -247,6 +247,10 @@ func (r *Rules) leads(m Member, name string) error {
 	end := ""
 	inside := walkLink(name, m.Link, func(on string) bool { end = on; return true })
 	switch {
+	case climbsAgain(m.Link):
+		// The folder that it goes down into may become a link when the package is
+		// laid out, as one in node_modules does.
+		return &UnsafeEntryError{m.Name, fmt.Sprintf("is a link to %q, which goes down and up again", m.Link)}
 	case !inside:
 		return &UnsafeEntryError{m.Name, fmt.Sprintf("is a link to %q, which leaves the package's folder", m.Link)}
 	case end == "" || strings.HasPrefix(fold(name)+"/", fold(end)+"/"):
@@ -254,6 +258,18 @@ func (r *Rules) leads(m Member, name string) error {
 	}
 	r.links = append(r.links, link{m.Name, name, m.Link})
 	return nil
+}
+
+// climbsAgain reports whether a path goes up behind a folder that it names.
+func climbsAgain(target string) bool {
+	down := false
+	for part := range strings.SplitSeq(target, "/") {
+		if part == ".." && down {
+			return true
+		}
+		down = down || part != ".." && part != "." && part != ""
+	}
+	return false
 }
 
 // Finish checks what can only be known when all members are: no link leads to

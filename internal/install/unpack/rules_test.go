@@ -124,6 +124,7 @@ func FuzzRules(f *testing.F) {
 	f.Add("@a b\n@b c\nd/../../x")
 	f.Add("A\na\n\u00e9\ne\u0301\n@x ../..")
 	f.Add("@d e/f\ne/f/g\n@h/i ../d\nC:x\n/y\n..")
+	f.Add("d/x\n@a d/../d/x\n@b ./d//x")
 	f.Add("@a .\n@b/c ..\n@q \nz\\y\n%dir/\ndir")
 	f.Fuzz(func(t *testing.T, text string) {
 		if runtime.GOOS == "windows" {
