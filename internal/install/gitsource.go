@@ -13,9 +13,11 @@ import (
 
 	"dsh/internal/fault"
 	"dsh/internal/install/git"
+	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/install/unpack"
 	"dsh/internal/staging"
+	"dsh/internal/trust"
 )
 
 // gitOrigin is a source at a commit, as the lockfile keeps it: without a user
@@ -80,6 +82,11 @@ func (g GitSource) admits(pkg *Package) (can, sure bool) {
 // client does.
 func (j *Job) gitClient(temp func() (string, error)) *git.Client {
 	opts := git.Options{TempDir: temp, Received: j.Events.Received}
+	if j.Policy != nil {
+		opts.Submodule = func(address string) error {
+			return trust.Refusal(j.Policy.Check(trust.Subject{Name: git.Shown(address), Source: trust.FromGit, Address: address, Shown: registry.ShownAddress}))
+		}
+	}
 	if j.Registry == nil {
 		return git.New(opts)
 	}
@@ -176,6 +183,9 @@ func (s *sources) fromGit(ctx context.Context, spec Spec) (*Package, error) {
 func (s *sources) atCommit(ctx context.Context, spec Spec) (*Package, error) {
 	if s.job.Events.Resolving != nil {
 		s.job.Events.Resolving(spec.Shown())
+	}
+	if err := s.admits([]Spec{spec}); err != nil {
+		return nil, err // what other packages ask for has not been looked at yet
 	}
 	if s.job.Offline && !git.IsCommit(spec.Git.Ref) {
 		return nil, fault.Errorf(fault.Network, "which commit it is now can only be asked, and --offline asks nobody")

@@ -23,6 +23,11 @@ type Options struct {
 	Reach func(remote *url.URL) (Reach, error)
 	// Silence is how long a server may send nothing; 0 is a minute.
 	Silence time.Duration
+	// MaxBytes bounds what one repository may send for a commit, packed; 0 is 2 GiB.
+	MaxBytes int64
+	// Submodule says why the repository of a submodule, which nobody asked for by
+	// name, may not be asked; nil lets all in.
+	Submodule func(address string) error
 	// Received is told of bytes that came in, in steps as large as git tells them;
 	// it may be nil.
 	Received func(bytes int64)
@@ -62,6 +67,12 @@ func New(opts Options) *Client {
 	}
 	if opts.Silence == 0 {
 		opts.Silence = time.Minute
+	}
+	if opts.MaxBytes == 0 {
+		opts.MaxBytes = 2 << 30
+	}
+	if opts.Submodule == nil {
+		opts.Submodule = func(string) error { return nil }
 	}
 	if opts.Retry == nil {
 		opts.Retry = func(_ context.Context, attempt func() error) error { return attempt() }
@@ -232,6 +243,7 @@ func (c *Client) settings(r remote) []string {
 		"fetch.recurseSubmodules=false",
 		"fetch.writeCommitGraph=false",
 		"fetch.fsckObjects=false",
+		"fetch.unpackLimit=1", // so that git tells how much has come in
 		"gc.auto=0",
 		"maintenance.auto=false",
 		"core.disambiguate=commit",

@@ -698,6 +698,41 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// What sends more than anybody should is stopped, and what names a submodule is
+// asked about.
+func TestBounds(t *testing.T) {
+	w := newWorld(t)
+	var noise strings.Builder
+	seed := uint32(1)
+	for range 400_000 {
+		seed = seed*1664525 + 1013904223
+		fmt.Fprintf(&noise, "%x", seed)
+	}
+	big := w.commit("o/big", "", "-- big --\n"+noise.String())
+	w.client.opts.MaxBytes = 10_000
+	if _, err := w.try(w.url("o/big"), Commit{ID: big}, ""); err == nil || !strings.Contains(err.Error(), "it sends more than 10000 bytes") || fault.ClassOf(err) != fault.Policy {
+		t.Errorf("got %v", err)
+	}
+	w.client.opts.MaxBytes = 1 << 30
+	w.tree(w.url("o/big"), Commit{ID: big}, "")
+	var asked []string
+	w.client.opts.Submodule = func(address string) error {
+		asked = append(asked, address)
+		return fault.Errorf(fault.Policy, "not that one")
+	}
+	id, err := w.server.Submodule("o/big", "main", "sub", "../other.git", big)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.try(w.url("o/big"), Commit{ID: id}, ""); err == nil || !strings.Contains(err.Error(), "submodule sub: not that one") || fault.ClassOf(err) != fault.Policy {
+		t.Errorf("got %v", err)
+	}
+	if !slices.Equal(asked, []string{w.url("o/other")}) {
+		t.Errorf("asked about %q", asked)
+	}
+	w.nothingLeft()
+}
+
 func TestRetry(t *testing.T) {
 	w := newWorld(t)
 	w.server.Behave("o/r", gittest.Behaviour{Status: 502})

@@ -107,18 +107,22 @@ func lookPath(name, path string) (string, error) {
 
 // run runs git to its end and gives what it wrote to standard output.
 func (c *Client) run(ctx context.Context, cmd command) ([]byte, error) {
-	process, err := c.prepare(ctx, cmd)
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	process, err := c.prepare(within, cmd)
 	if err != nil {
 		return nil, err
 	}
 	var out, said limited
 	out.left, said.left = maxOutput, 1<<20
-	progress := &progress{to: &said, received: c.opts.Received}
+	progress := &progress{to: &said, received: c.opts.Received, most: c.opts.MaxBytes, stop: stop}
 	process.Stdout, process.Stderr = &out, progress
 	err = process.Run()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case progress.over:
+		return nil, fault.Errorf(fault.Policy, "%s: it sends more than %d bytes", Shown(cmd.remote.text), c.opts.MaxBytes)
 	case out.over:
 		return nil, fault.Errorf(fault.Policy, "git %s says more than %d bytes", cmd.args[0], int64(maxOutput))
 	case err == nil:
@@ -153,6 +157,9 @@ type progress struct {
 	received func(int64)
 	line     []byte
 	told     int64
+	most     int64  // bytes that may come
+	stop     func() // is called when more do
+	over     bool
 }
 
 func (p *progress) Write(data []byte) (int, error) {
@@ -175,9 +182,16 @@ func (p *progress) end() {
 		_, _ = p.to.Write([]byte(line + "\n"))
 		return
 	}
-	if bytes, ok := receivedBytes(line); ok && p.received != nil && bytes > p.told {
+	bytes, ok := receivedBytes(line)
+	if !ok || bytes <= p.told {
+		return
+	}
+	if p.received != nil {
 		p.received(bytes - p.told)
-		p.told = bytes
+	}
+	if p.told = bytes; bytes > p.most && !p.over {
+		p.over = true
+		p.stop()
 	}
 }
 

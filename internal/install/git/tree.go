@@ -157,6 +157,9 @@ func (t *Tree) add(ctx context.Context, r remote, commit Commit, folder, at stri
 			if err != nil {
 				return err
 			}
+			if err := t.client.opts.Submodule(of.text); err != nil {
+				return err
+			}
 			return t.add(ctx, of, Commit{ID: link.id}, "", place, partial, depth+1)
 		}()
 		if err != nil {
