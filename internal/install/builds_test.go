@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -276,5 +277,53 @@ func TestNeedPrepare(t *testing.T) {
 	p.Missing = nil
 	if err := j.needPrepare([]Pending{p}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Packages that need each other are built one after the other, and are the same
+// the next time.
+func TestBuiltInACircle(t *testing.T) {
+	w := newWorkshop(t)
+	w.newProfile("x")
+	w.folder("a", `{"peerDependencies": {"b": "*"}, "scripts": {"install": "ls .. > out"}}`)
+	w.folder("b", `{"peerDependencies": {"a": "*"}, "scripts": {"install": "ls .. > out"}}`)
+	w.add("x", "file:./a", "file:./b")
+	_, err := w.approving("x", "a", "b")
+	w.must(err)
+	for _, name := range []string{"a", "b"} {
+		if got := w.built("x", name+"/out"); got != "a\nb" {
+			t.Errorf("%s found %q", name, got)
+		}
+	}
+	result, err := w.approving("x", "a", "b")
+	w.must(err)
+	if diff := cmp.Diff([]string{"a true", "b true"}, builtNames(result.Built)); diff != "" || !result.Unchanged {
+		t.Error(diff)
+	}
+}
+
+func TestOldLogsGo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range keptLogs + 3 {
+		// The name must not count.
+		log, err := newLog(dir, fmt.Sprintf("@x/p-%d", 100-i), start.Add(time.Duration(i)*time.Second))
+		if err == nil {
+			err = log.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != keptLogs {
+		t.Fatalf("%d are left, %v", len(left), err)
+	}
+	for _, e := range left {
+		for _, old := range []string{"@x+p-100-", "@x+p-99-", "@x+p-98-"} {
+			if strings.HasPrefix(e.Name(), old) {
+				t.Errorf("%s is left", e.Name())
+			}
+		}
 	}
 }
