@@ -382,3 +382,17 @@ func FuzzKeys(f *testing.F) {
 		ring.verify(Signed{Name: "x", Version: "1.0.0", Signatures: []Signature{{"a", string(text)}}})
 	})
 }
+
+func BenchmarkVerify(b *testing.B) {
+	key := newSigner(b, "now", "")
+	ring, err := parseKeys([]byte(keysDocument(b, key)), time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	signed := Signed{Registry: "https://r/", Name: "x", Version: "1.0.0", Integrity: soundHash, Signatures: []Signature{key.sign(b, "x@1.0.0:"+soundHash)}}
+	for b.Loop() {
+		if v := ring.verify(signed); v.State != SignatureGood {
+			b.Fatal(v)
+		}
+	}
+}
