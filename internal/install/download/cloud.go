@@ -162,3 +162,12 @@ func cloudRefused(err error) error {
 	}
 	return broken(err)
 }
+
+// size is that of the file, 0 where there is none.
+func size(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -146,13 +145,4 @@ func classed(err error) bool {
 // tooLarge is the error for a file over the limit.
 func tooLarge(limit int64) error {
 	return fault.Errorf(fault.Policy, "the archive is larger than %d bytes", limit)
-}
-
-// size is that of the file, 0 where there is none.
-func size(file string) int64 {
-	info, err := os.Stat(file)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }
