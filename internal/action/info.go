@@ -174,6 +174,7 @@ func LookAt(ctx context.Context, env Env, opts PluginOptions, spec install.Spec)
 	if err != nil {
 		return nil, err
 	}
+	limit(packages, policy)
 	job := func() *install.Job {
 		j := env.job(opts, p)
 		j.Policy = policy

@@ -61,7 +61,7 @@ func (n *names) add(raw string, size int) error {
 	n.bytes += size
 	switch {
 	case len(raw) > n.limits.Path:
-		return &UnsafeEntryError{raw[:n.limits.Path] + "…", "has a name that is too long"}
+		return &LimitError{raw[:n.limits.Path] + "…", fmt.Sprintf("has a name of more than %d bytes", n.limits.Path)}
 	case n.count > n.limits.Entries:
 		return &LimitError{raw, fmt.Sprintf("holds more than %d files and directories", n.limits.Entries)}
 	case n.bytes > maxNames:
