@@ -114,6 +114,10 @@ func inert(result *install.Result) []string {
 		if c.Action != install.Added || c.Layer != install.NoLayer {
 			continue
 		}
+		switch result.Lock().Nodes["node_modules/"+c.Name].Origin.Kind {
+		case install.Git, install.URL, install.Archive:
+			continue // the job says so itself, with the commands that add them
+		}
 		if below := belowText(result, c.Name); below != "" {
 			warnings = append(warnings, c.Name+" brings no layer"+below)
 		}
