@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"internal/staging":                   {"internal/fault"},
 	"internal/archive":                   {"internal/fault", "internal/portable"},
 	"internal/portable":                  {},
+	"internal/pkgpath":                   {},
 	"internal/npmrange":                  {},
 	"internal/launch":                    {"internal/fault"},
 	"internal/compose":                   {"internal/compose/jsexpr", "internal/fault"},
@@ -284,6 +285,74 @@ func typeCheck(t *testing.T) []typed {
 		all = append(all, found)
 	}
 	return all
+}
+
+// TestPackagePathsComeFromListings holds pkgpath.PackagePath to its two ways of
+// being made, the fixed locations and Child, and these to the loader: then no path
+// that an author wrote is taken for a place in a package.
+func TestPackagePathsComeFromListings(t *testing.T) {
+	const loader = "internal/agentplugin"
+	makers := []string{"Child", "MCP", "Manifest", "Root", "Skills"}
+	files := source.NewFileSet()
+	matches, err := filepath.Glob(filepath.Join(root(), "internal/pkgpath/*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	isPackagePath := func(e ast.Expr) bool {
+		name, ok := e.(*ast.Ident)
+		return ok && name.Name == "PackagePath"
+	}
+	var found []string
+	for _, name := range matches {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imported := range file.Imports {
+			if path := strings.Trim(imported.Path.Value, `"`); path == "unsafe" || path == "reflect" || strings.HasPrefix(path, "dsh/") {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+		for _, decl := range file.Decls {
+			fn, isFunc := decl.(*ast.FuncDecl)
+			if isFunc && fn.Type.Results != nil && slices.ContainsFunc(fn.Type.Results.List, func(f *ast.Field) bool { return isPackagePath(f.Type) }) {
+				found = append(found, fn.Name.Name)
+			}
+			ast.Inspect(decl, func(n ast.Node) bool {
+				made := false
+				switch n := n.(type) {
+				case *ast.CompositeLit:
+					made = isPackagePath(n.Type)
+				case *ast.CallExpr: // a conversion, or new
+					made = isPackagePath(n.Fun) || slices.ContainsFunc(n.Args, isPackagePath)
+				case *ast.AssignStmt: // of a field
+					made = slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
+						field, ok := e.(*ast.SelectorExpr)
+						return ok && field.Sel.Name == "names"
+					})
+				}
+				if made && (!isFunc || !slices.Contains(makers, fn.Name.Name)) {
+					t.Errorf("%s makes a PackagePath, which is left to %s", files.Position(n.Pos()), strings.Join(makers, ", "))
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(found)
+	if diff := cmp.Diff(makers, found); diff != "" {
+		t.Errorf("other functions give a PackagePath (-known +found)\n%s", diff)
+	}
+	for _, pkg := range typeCheck(t) {
+		for id, object := range pkg.info.Uses {
+			fn, ok := object.(*types.Func)
+			if ok && fn.Pkg() != nil && fn.Pkg().Path() == "dsh/internal/pkgpath" && slices.Contains(makers, fn.Name()) && pkg.dir != loader && pkg.dir != "internal/pkgpath" {
+				t.Errorf("%s uses pkgpath.%s, which is left to %s", pkg.files.Position(id.Pos()), fn.Name(), loader)
+			}
+		}
+	}
 }
 
 func TestNamesSayWhatIsInside(t *testing.T) {
