@@ -48,9 +48,12 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+func TestScripts(t *testing.T) { testscript.Run(t, scriptsIn("script")) }
+
+// scriptsIn is how the scripts in a folder of testdata run.
+func scriptsIn(folder string) testscript.Params {
+	return testscript.Params{
+		Dir:                 filepath.Join("testdata", folder),
 		Setup:               setup,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -75,7 +78,7 @@ func TestScripts(t *testing.T) {
 			"gitrepo":   gitrepo,
 			"signing":   signing,
 		},
-	})
+	}
 }
 
 // registryKey finds a script's registry among its values.
