@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,29 +73,37 @@ func TestReliabilityPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var source strings.Builder
-	for _, pattern := range []string{"e2e/*_test.go", "internal/*/*_test.go"} {
-		files, err := filepath.Glob(filepath.Join(root(), filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			source.Write(text)
-		}
-	}
-	names := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1)
+	tests := testNames(t)
+	names := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1)
 	if len(names) < 10 {
 		t.Errorf("the page names %d tests", len(names))
 	}
 	for _, name := range names {
-		if !strings.Contains(source.String(), "\nfunc "+name[1]+"(") {
+		if !tests[name[1]] {
 			t.Errorf("there is no test %s", name[1])
 		}
 	}
+}
+
+// testNames is the tests and fuzz targets of the project.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9_]+)`)
+	err := filepath.WalkDir(root(), func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		for _, m := range function.FindAllStringSubmatch(string(text), -1) {
+			names[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // runPage runs the examples of a page, behind those of prelude. Each section has
