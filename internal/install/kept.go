@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,8 +37,14 @@ func KeptPlace(name, version string, id store.Integrity) string {
 	if isExact(version) { // whatever else a package.json says is no name of a file
 		stem += "-" + version
 	}
+	return path.Join(KeptDir, stem+"-"+shortSum(id)+".tgz")
+}
+
+// shortSum is the beginning of a hash that is enough to tell archives of one
+// version apart.
+func shortSum(id store.Integrity) string {
 	sum, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(id.String(), "sha512-"))
-	return path.Join(KeptDir, stem+"-"+hex.EncodeToString(sum[:4])+".tgz")
+	return hex.EncodeToString(sum[:4])
 }
 
 // Written is what an archive that a profile keeps was made of.
@@ -207,16 +214,55 @@ func (j *Job) archiveChanges(lock *Lock) (write map[string]store.Integrity, remo
 			remove = append(remove, at)
 		}
 	}
+	if !j.locked.holds(lock) {
+		remove = append(remove, j.strays(lock)...)
+	}
 	slices.Sort(remove)
 	maps.DeleteFunc(write, func(at string, _ store.Integrity) bool { return j.archives[at] == "" && exists(j.Files, at) })
-	return write, remove
+	return write, slices.Compact(remove)
 }
 
-// names reports whether a package of the lock comes from a file of the profile.
+// strays is the archives in the profile that nothing in a lock points to and that
+// are dsh's, whichever change left them: their names hold their own hashes.
+func (j *Job) strays(lock *Lock) (list []string) {
+	entries, _ := os.ReadDir(filepath.Join(j.Files, KeptDir)) // most profiles have none
+	for _, e := range entries {
+		at := KeptDir + "/" + e.Name()
+		if e.Type().IsRegular() && keptName.MatchString(e.Name()) && !lock.names(at) && j.bearsItsHash(at) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// keptName is the form of the names that [KeptPlace] gives.
+var keptName = regexp.MustCompile(`^.+-[0-9a-f]{8}\.tgz$`)
+
+// bearsItsHash reports whether a file of the profile has the name that
+// [KeptPlace] gives to its content.
+func (j *Job) bearsItsHash(at string) bool {
+	f, err := os.Open(filepath.Join(j.Files, filepath.FromSlash(at)))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	id, err := ArchiveIntegrity(f)
+	return err == nil && strings.HasSuffix(at, shortSum(id)+".tgz")
+}
+
+// names reports whether a lock speaks of a file of the profile: a package comes
+// from it, or would, where it could be had.
 func (l *Lock) names(at string) bool {
 	for _, n := range l.Nodes {
 		if n.Origin == (Origin{Archive, at}) {
 			return true
+		}
+	}
+	for _, specs := range []map[string]string{l.Wanted, l.Overrides} {
+		for _, spec := range specs {
+			if strings.HasSuffix(spec, at) {
+				return true
+			}
 		}
 	}
 	return false
