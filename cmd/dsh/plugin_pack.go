@@ -60,11 +60,13 @@ func (r *runner) pluginPack(p *pluginRun) error {
 	})
 }
 
-// setAmong is the file of a set among the packages that are to be added, "" if
-// there is none.
+// setAmong is the file or address of a set among the packages that are to be
+// added, "" if there is none.
 func setAmong(specs []install.Spec) string {
 	for _, spec := range specs {
-		if spec.Kind == install.Archive && action.IsSet(spec.Place) {
+		switch {
+		case spec.Inside != "" || spec.Forced != "":
+		case spec.Kind == install.Archive && action.IsSet(spec.Place), spec.Kind == install.URL && action.SetAddress(spec.Place):
 			return spec.Place
 		}
 	}
@@ -74,7 +76,7 @@ func setAmong(specs []install.Spec) string {
 // addSet adds what a set holds, which is said by it alone.
 func (p *pluginRun) addSet(file string, specs []install.Spec) error {
 	if len(specs) > 1 || specs[0].Name != "" {
-		return fault.Errorf(fault.Other, "%s is a set of packages, and is added alone and under the names that it has", file)
+		return fault.Errorf(fault.Other, "%s is a set of packages, and is added alone and under the names that it has", install.ShownSpec(file))
 	}
 	for _, flag := range []string{"save-prod", "save-dev", "save-optional", "save-exact"} {
 		if p.cli.Bool(flag) {

@@ -19,6 +19,7 @@ import (
 	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/profile"
+	"dsh/internal/trust"
 )
 
 // SetSuffix ends the names of files that hold a set of packages.
@@ -162,7 +163,7 @@ func (x *exporter) finishSet(ctx context.Context) error {
 // AddedSet says what adding a set did.
 type AddedSet struct {
 	Report
-	Set     string          `json:"set"` // its file
+	Set     string          `json:"set"` // its file, or its address without what may be secret
 	Skipped []SkippedPlugin `json:"skipped"`
 }
 
@@ -177,12 +178,33 @@ func IsSet(file string) bool {
 	return archive.Is(f)
 }
 
-// AddSet adds the dependencies of a set to a profile, in exactly the versions and
-// in the order of layers that it has. What is in it is held against its lockfile,
-// and nobody is asked for it. Of a profile's whole archive it takes the packages
-// alone.
-func AddSet(ctx context.Context, env Env, opts PluginOptions, file string) (done *AddedSet, err error) {
-	a, err := OpenArchive(ctx, env, file, ImportOptions{Offline: true})
+// SetAddress says whether an address is that of a set, by the name of its file.
+func SetAddress(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.HasSuffix(u.Path, SetSuffix)
+}
+
+// AddSet adds the dependencies of a set, which is a file or at an address, to a
+// profile, in exactly the versions and in the order of layers that it has. What is
+// in it is held against its lockfile, and nobody is asked for it. Of a profile's
+// whole archive it takes the packages alone.
+func AddSet(ctx context.Context, env Env, opts PluginOptions, source string) (done *AddedSet, err error) {
+	file := source
+	if SetAddress(source) {
+		file = install.ShownSpec(source)
+		policy, err := env.policy()
+		if err != nil {
+			return nil, err
+		}
+		err = trust.Refusal(policy.Check(trust.Subject{Name: file, Source: trust.FromURL, Address: source, Shown: registry.ShownAddress}))
+		if err != nil {
+			return nil, err
+		}
+	}
+	a, err := OpenArchive(ctx, env, source, ImportOptions{Offline: opts.Offline, Events: opts.Events})
+	if errors.Is(err, archive.ErrOther) {
+		err = fault.WithHint(err, "dsh plugin pack writes a set, on the machine that has the packages")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +241,7 @@ func AddSet(ctx context.Context, env Env, opts PluginOptions, file string) (done
 		}
 		result, err := j.Take(ctx, taken, a.lock)
 		if err == nil && result.Plan != nil {
-			result.Plan.Files = slices.Sorted(slices.Values(slices.Concat(result.Plan.Files, slices.Collect(maps.Keys(files)))))
+			result.Plan.Files = slices.Compact(slices.Sorted(slices.Values(slices.Concat(result.Plan.Files, slices.Collect(maps.Keys(files))))))
 		}
 		return result, err
 	})

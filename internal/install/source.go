@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"dsh/internal/archive"
 	"dsh/internal/fault"
 	"dsh/internal/install/git"
 	"dsh/internal/install/registry"
@@ -292,6 +293,9 @@ func (s *sources) archived(ctx context.Context, origin Origin, file string, want
 	if err != nil && !want.IsZero() {
 		err = cmp.Or(CheckArchive(file, want), err) // it is another file now, which says more
 	}
+	if err == nil && format == unpack.TarGzip {
+		err = s.job.noSet(in, info.Size())
+	}
 	if err != nil {
 		return store.Entry{}, err
 	}
@@ -307,6 +311,16 @@ func (s *sources) archived(ctx context.Context, origin Origin, file string, want
 		s.repacked.Store(origin, &made{packed, Written{Integrity: was}})
 	}
 	return entry, err
+}
+
+// noSet refuses an archive that is a whole set of packages, which would be taken
+// for the package of the profile that it is of.
+func (j *Job) noSet(in io.ReaderAt, size int64) error {
+	if !archive.Is(io.NewSectionReader(in, 0, size)) {
+		return nil
+	}
+	return fault.WithHint(fault.Errorf(fault.Package, "it is a set of packages, or the archive of a profile, and no package"),
+		"download it, and add the file: %s; an address is taken for that of a set where it ends in .dsh-set.tgz", j.command("add", "./NAME.dsh-set.tgz"))
 }
 
 // made is the archive that was made of what a spec asks for, nil where pnpm can
