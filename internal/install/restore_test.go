@@ -28,7 +28,7 @@ func (w *workshop) everything(name string) {
 	w.write("copied/package.json", `{"name": "copied", "version": "1.0.0", "bin": "cli.js"}`)
 	w.write("copied/cli.js", "#!/usr/bin/env node\n// first\n")
 	w.write("linked/package.json", `{"name": "linked", "version": "1.0.0"}`)
-	w.must(os.WriteFile(filepath.Join(w.home, "packed.tgz"), archive(w.t, map[string]string{"package.json": `{"name": "packed", "version": "1.0.0"}`}), 0o644))
+	w.must(os.WriteFile(filepath.Join(w.home, "packed.tgz"), tarball(w.t, map[string]string{"package.json": `{"name": "packed", "version": "1.0.0"}`}), 0o644))
 	w.add(name, "is-odd@3.0.0", "@acme/bundled", "@acme/bins", "left@1.0.0", "./linked", "file:./copied", "./packed.tgz", "hosted@"+w.registry.URL()+"/files/left_1.0.0.tgz")
 }
 

@@ -64,7 +64,7 @@ func (s stock) find(ctx context.Context, spec Spec) (*Package, error) {
 	if rnd.IntN(6) == 0 {
 		files["node_modules/.bin/stray"] = "#!/bin/sh"
 	}
-	entry, err := s.store.AddTarball(ctx, bytes.NewReader(archive(s.t, files)), store.Integrity{})
+	entry, err := s.store.AddTarball(ctx, bytes.NewReader(tarball(s.t, files)), store.Integrity{})
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (s stock) find(ctx context.Context, spec Spec) (*Package, error) {
 	return pkg, nil
 }
 
-// archive is the tarball of a package.
-func archive(t *testing.T, files map[string]string) []byte {
+// tarball is that of a package.
+func tarball(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)
@@ -260,7 +260,7 @@ func TestChangeOfNestedPackages(t *testing.T) {
 func TestArchiveWithNodeModules(t *testing.T) {
 	s := openStore(t)
 	content := func(name, version string, files map[string]string) Located {
-		entry, err := s.AddTarball(t.Context(), bytes.NewReader(archive(t, files)), store.Integrity{})
+		entry, err := s.AddTarball(t.Context(), bytes.NewReader(tarball(t, files)), store.Integrity{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +287,7 @@ func TestArchiveWithNodeModules(t *testing.T) {
 func TestProgramsFollowTheContent(t *testing.T) {
 	s := openStore(t)
 	lock := func(files map[string]string) *Lock {
-		entry, err := s.AddTarball(t.Context(), bytes.NewReader(archive(t, files)), store.Integrity{})
+		entry, err := s.AddTarball(t.Context(), bytes.NewReader(tarball(t, files)), store.Integrity{})
 		if err != nil {
 			t.Fatal(err)
 		}
