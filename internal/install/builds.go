@@ -429,7 +429,7 @@ func (j *Job) needPrepare(pending []Pending) error {
 		}
 		err := fault.Errorf(fault.Policy, "%s@%s comes as source (%s): its package.json names %s, which only its own scripts make, and nobody approved that they run:%s",
 			p.Name, p.Version, fromProfile(p.Chain...), strings.Join(p.Missing, ", "), strings.Join(texts, ""))
-		return fault.WithHint(err, "%s shows them, asks, and lets them run; then the package can be added", j.command("approve", p.Spec))
+		return fault.WithHint(err, "%s shows them, asks, and lets them run; then run this command again", j.command("approve", p.Spec))
 	}
 	return nil
 }

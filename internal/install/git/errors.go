@@ -3,6 +3,7 @@ package git
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"dsh/internal/fault"
@@ -115,6 +116,29 @@ func Short(commit string) string {
 	return commit
 }
 
+// errNoSSH is a system without the program that reaches addresses of ssh.
+var errNoSSH = fault.Errorf(fault.MissingProgram, "ssh is not installed, and repositories with an address of ssh are fetched with it")
+
+// noRepository is what hosts say of a repository that is not there, or not there
+// for whoever asks. What else is not found, as a program, is none of it.
+var noRepository = regexp.MustCompile(`(?i)\b(repository|project)\b.*(not found|not be found|not exist)` +
+	`|(no such|cannot find|can't find) repository|not appear to be a git repository|not a git repository` +
+	`|returned error: 4(04|10)|(path|file|directory) .*does not exist`)
+
+// unreached is what git and ssh say of a server that they cannot talk to, and the
+// words that downloads have for it. The first one that fits counts.
+var unreached = []struct{ said, means string }{
+	{"Could not resolve", "looking up the host failed"},
+	{"Connection refused", "connection refused"},
+	{"Connection reset", "connection reset"},
+	{"No route to host", "no route to the host"},
+	{"Network is unreachable", "no route to the host"},
+	{"timed out", "connecting took too long"},
+	{"Failed to connect", "the server cannot be reached"}, // curl has no other words for most of these
+	{"Couldn't connect", "the server cannot be reached"},
+	{"Operation too slow", "the server sends nothing"},
+}
+
 // explained is what git's failure to talk to a remote means.
 func explained(r remote, err error) error {
 	f, ok := errors.AsType[*failure](err)
@@ -123,9 +147,12 @@ func explained(r remote, err error) error {
 	}
 	said := f.lastWords()
 	switch {
+	case r.scheme() == "ssh" && f.says("cannot run ssh", "ssh: not found", "ssh: command not found", "command not found: ssh"):
+		return fault.WithHint(fmt.Errorf("%s: %w", Shown(r.text), errNoSSH),
+			"install OpenSSH so that ssh is found in the PATH, or name the repository with git+https://")
 	case f.says("Host key verification failed"):
 		return fault.WithHint(fault.Errorf(fault.Environment, "%s: ssh does not know the server's key", Shown(r.text)),
-			"connect once by hand, and compare the key: %s", fault.ShellWords("ssh", sshTarget(r)))
+			"connect once by hand, and compare the key: %s", fault.ShellWords(sshCommand(r)...))
 	case f.says("Permission denied", "Too many authentication failures"):
 		return &NoRepositoryError{Remote: r.text, Refused: true, Said: said}
 	case f.says("Authentication failed", "could not read Username", "could not read Password", "terminal prompts disabled",
@@ -133,22 +160,31 @@ func explained(r remote, err error) error {
 		return &NoRepositoryError{Remote: r.text, Refused: true, Said: said}
 	case f.says("dubious ownership"):
 		return fault.Errorf(fault.Environment, "%s: it belongs to another user, and git does not read it for safety", Shown(r.text))
-	case f.says("not found", "Not Found", "returned error: 404", "returned error: 410", "does not appear to be a git repository", "does not exist", "no such repository", "not a git repository"):
+	case noRepository.MatchString(f.stderr):
 		// Hosts say of a private repository that it is not there.
 		return &NoRepositoryError{Remote: r.text, Refused: r.scheme() != "file", Said: said}
 	case f.says("transport '", "Protocol \"") && f.says("not allowed", "not supported", "disabled"):
 		return fault.Errorf(fault.Policy, "%s: the server redirects to an address that is not %s, which is not followed", Shown(r.text), r.scheme())
 	case f.says("SSL certificate problem", "certificate verify failed", "server certificate"):
 		return fault.Errorf(fault.Network, "%s: the server's certificate is not trusted: %s", Shown(r.text), said)
-	case f.says("Operation too slow"):
-		return fault.Errorf(fault.Network, "%s: the server sends nothing", Shown(r.text))
+	}
+	for _, u := range unreached {
+		if f.says(u.said) {
+			return fault.Errorf(fault.Network, "%s: %s", Shown(r.text), u.means)
+		}
 	}
 	return fault.Errorf(fault.Network, "%s: %s", Shown(r.text), cmpOr(said, err.Error()))
 }
 
-func sshTarget(r remote) string {
-	if name := r.url.User.Username(); name != "" {
-		return name + "@" + r.url.Hostname()
+// sshCommand connects to a remote by hand.
+func sshCommand(r remote) []string {
+	words := []string{"ssh"}
+	if port := r.url.Port(); port != "" {
+		words = append(words, "-p", port)
 	}
-	return r.url.Hostname()
+	target := r.url.Hostname()
+	if name := r.url.User.Username(); name != "" {
+		target = name + "@" + target
+	}
+	return append(words, target)
 }

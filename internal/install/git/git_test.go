@@ -424,7 +424,7 @@ func TestFailures(t *testing.T) {
 		{strings.Replace(w.url("o/private"), "://", "://me:wr0ng@", 1), "there is no such repository, or it is private", fault.Package},
 		{w.url("o/down"), "503", fault.Network},
 		{secure + "/o/lowered.git", "not followed", fault.Policy},
-		{"https://127.0.0.1:1/o/r.git", "Failed to connect", fault.Network},
+		{"https://127.0.0.1:1/o/r.git", "r.git: the server cannot be reached", fault.Network},
 	} {
 		_, err := w.client.Refs(t.Context(), c.address)
 		if err == nil || !strings.Contains(err.Error(), c.text) || fault.ClassOf(err) != c.class || strings.Contains(err.Error(), "wr0ng") {
@@ -449,6 +449,50 @@ func TestFailures(t *testing.T) {
 	}
 	if refs, err := w.client.Refs(t.Context(), secure+"/o/r.git"); err != nil || len(refs) != 2 {
 		t.Errorf("with certificates not checked: %v, %v", refs, err)
+	}
+}
+
+// What git, ssh and hosts say is told as what it means: what is not there is no
+// program that is missing, and no network.
+func TestExplained(t *testing.T) {
+	const couldNot = "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n"
+	const ssh, https = "ssh://git@h.example:2222/o/r.git", "https://h.example/o/r.git"
+	const private = "there is no such repository, or it is private"
+	for _, c := range []struct {
+		address, stderr, text string
+		class                 fault.Class
+	}{
+		{ssh, "error: cannot run ssh: No such file or directory\nfatal: unable to fork\n", "ssh is not installed", fault.MissingProgram},
+		{ssh, "ssh -o BatchMode=yes: 1: ssh: not found\n" + couldNot, "ssh is not installed", fault.MissingProgram},
+		{ssh, "/bin/sh: line 1: ssh: command not found\n" + couldNot, "ssh is not installed", fault.MissingProgram},
+		{ssh, "ssh: connect to host h.example port 2222: Connection refused\r\n" + couldNot, ": connection refused", fault.Network},
+		{ssh, "ssh: Could not resolve hostname h.example: Name or service not known\n" + couldNot, ": looking up the host failed", fault.Network},
+		{ssh, "kex_exchange_identification: Connection closed by remote host\nConnection closed by 192.0.2.1 port 2222\n" + couldNot, ": Connection closed by 192.0.2.1 port 2222", fault.Network},
+		{ssh, "bash: git-upload-pack: command not found\n" + couldNot, ": bash: git-upload-pack: command not found", fault.Network},
+		{ssh, "Host key verification failed.\n" + couldNot, "ssh does not know the server's key", fault.Environment},
+		{ssh, "git@h.example: Permission denied (publickey).\n" + couldNot, private, fault.Package},
+		{ssh, "ERROR: Repository not found.\n" + couldNot, private, fault.Package},
+		{ssh, "remote: ERROR: The project you were looking for could not be found or you don't have permission to view it.\n" + couldNot, private, fault.Package},
+		{ssh, "remote: conq: repository does not exist.\n" + couldNot, private, fault.Package},
+		{ssh, "Forgejo: Cannot find repository: o/r\n" + couldNot, private, fault.Package},
+		{ssh, "fatal: '/o/r.git' does not appear to be a git repository\n" + couldNot, private, fault.Package},
+		{https, "remote: Not Found\nfatal: repository 'https://h.example/o/r.git/' not found\n", private, fault.Package},
+		{https, "fatal: unable to access 'https://h.example/o/r.git/': Could not resolve host: h.example\n", ": looking up the host failed", fault.Network},
+		{https, "fatal: unable to access 'https://h.example/o/r.git/': Failed to connect to h.example port 443 after 3 ms: Couldn't connect to server\n", ": the server cannot be reached", fault.Network},
+		{https, "fatal: unable to access 'https://h.example/o/r.git/': Failed to connect to h.example port 443: Connection timed out\n", ": connecting took too long", fault.Network},
+		{https, "fatal: unable to access 'https://h.example/o/r.git/': Received HTTP code 407 from proxy after CONNECT\n", "r.git: Received HTTP code 407 from proxy", fault.Network},
+	} {
+		r, err := parseRemote(c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = explained(r, &failure{verb: "ls-remote", code: 128, stderr: c.stderr})
+		if !strings.Contains(err.Error(), c.text) || fault.ClassOf(err) != c.class || strings.Count(err.Error(), "o/r.git") != 1 {
+			t.Errorf("%s: %v (%v)", c.stderr, err, fault.ClassOf(err))
+		}
+		if hint := fault.Hint(err); c.class == fault.Environment && !strings.HasSuffix(hint, "ssh -p 2222 git@h.example") || c.class == fault.MissingProgram && hint == "" {
+			t.Errorf("%s: the hint is %q", c.stderr, hint)
+		}
 	}
 }
 

@@ -43,15 +43,30 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-// lastWords is the line of what git said that tells most.
+// lastWords is what of that which git said tells most.
 func (e *failure) lastWords() string {
-	said := ""
+	said, before := "", "" // before is the line above git's own last word
+	last := ""
 	for line := range strings.Lines(e.stderr) {
 		line = strings.TrimSpace(line)
 		for _, mark := range []string{"fatal: ", "error: ", "remote: "} {
 			if rest, ok := strings.CutPrefix(line, mark); ok && (said == "" || mark == "fatal: ") {
-				said = rest
+				said, before = rest, last
 			}
+		}
+		if line != "" {
+			last = line
+		}
+	}
+	switch {
+	case strings.HasPrefix(said, "Could not read from remote repository"), strings.HasPrefix(said, "the remote end hung up"):
+		// Why is what ssh or the server said last.
+		before = strings.TrimPrefix(strings.TrimPrefix(before, "ssh: "), "remote: ")
+		return cmpOr(before, said)
+	case strings.HasPrefix(said, "unable to access '"):
+		// The address is in every message already.
+		if _, why, ok := strings.Cut(said, "': "); ok {
+			return why
 		}
 	}
 	return said
