@@ -123,14 +123,9 @@ func (j *Job) layDevelopment(ctx context.Context, b building, dir string) (map[s
 	sub := &Job{
 		Profile: j.Profile, Dir: dir, Files: dir, Store: j.Store, Registry: j.Registry, Offline: j.Offline, Before: j.Before,
 		Approved: j.Approved, IgnoreScripts: j.IgnoreScripts, Logs: j.Logs, Events: j.Events, Settings: &settings, Policy: j.Policy.ForBuilding(),
-		manifest: own, before: own, settings: settings, pinned: map[string]*Package{}, present: present{absent: true},
+		manifest: own, before: own, author: b.n.Package, settings: settings, pinned: map[string]*Package{}, present: present{absent: true},
 	}
 	wishes := slices.DeleteFunc(sub.wishes(), func(w Wish) bool { return !ValidName(w.Name) })
-	for _, w := range wishes {
-		if spec, err := ParseDependency(w.Name, w.Wanted, dir); err == nil && (spec.Kind == Link || spec.Kind == Folder || spec.Kind == Archive) {
-			return nil, fault.Errorf(fault.Package, "its dependency %s is %s, which only its author has", w.Name, quote(w.Wanted))
-		}
-	}
 	var peers struct {
 		PeerDependencies map[string]json.RawMessage `json:"peerDependencies"`
 	}

@@ -17,12 +17,16 @@ type ForeignSpecError struct {
 	Dependency string   // the name
 	Wanted     string   // as the package writes it
 	Why        string   // what is wrong with it
+	building   bool     // it is asked for to build the package
 	hint       string
 }
 
 func (e *ForeignSpecError) Error() string {
 	is := "is mis-published"
-	if e.Package.Origin.Kind == Folder {
+	switch {
+	case e.building:
+		is = "cannot be built"
+	case e.Package.Origin.Kind == Folder:
 		is = "cannot be copied alone"
 	}
 	return fmt.Sprintf("%s %s: it depends on %s as %q, %s", e.Package.describe(), is, e.Dependency, ShownSpec(e.Wanted), e.Why)
@@ -59,18 +63,29 @@ func foreignSpec(asker *Package, spec Spec, err error, wanted string) (why strin
 	return ""
 }
 
-// checkForeignSpec refuses a dependency of a package, nil for the profile, whose
-// spec only means something to its author. What an override of the profile says
-// in its place is the profile's.
+// checkForeignSpec refuses a dependency of a package, nil for whose manifest is
+// resolved, if its spec only means something to its author. What an override says
+// in its place is the author's of the overrides: the user, whose profile it is, or
+// a package that is built from source.
 func (r *resolver) checkForeignSpec(asker *Package, n *need) error {
-	if asker == nil || n.overridden || n.demand.spec.Kind == Registry && n.demand.err == nil {
+	wanted := n.wanted
+	if asker == nil || n.overridden {
+		asker, wanted = r.author, n.demand.text
+	}
+	if asker == nil || n.demand.spec.Kind == Registry && n.demand.err == nil {
 		return nil
 	}
-	why := foreignSpec(asker, n.demand.spec, n.demand.err, n.wanted)
+	why := foreignSpec(asker, n.demand.spec, n.demand.err, wanted)
 	if why == "" {
 		return nil
 	}
-	return &ForeignSpecError{Package: asker, Dependency: n.name, Wanted: n.wanted, Why: why, hint: foreignHint(asker, n.name, n.wanted, r.dir)}
+	refused := &ForeignSpecError{Package: asker, Dependency: n.name, Wanted: wanted, Why: why}
+	if asker == r.author {
+		refused.building, refused.hint = true, "what is published of it in a registry is built already"
+	} else {
+		refused.hint = foreignHint(asker, n.name, wanted, r.dir)
+	}
+	return refused
 }
 
 // foreignHint is the line for package.json that puts something else in the place of

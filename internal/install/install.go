@@ -97,6 +97,7 @@ type Job struct {
 
 	manifest *profile.Manifest // as the job edits it
 	before   *profile.Manifest // as it was
+	author   *Package          // of a job that installs what this package is built with; nil for a profile's
 	settings Settings
 	closure  closure
 	distrust bool  // the store was found damaged

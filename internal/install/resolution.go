@@ -35,7 +35,7 @@ func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c chang
 		if err == nil && (j.locked == nil || j.locked.Wanted[w.Name] != anyVersion(w.Wanted) || c.fresh != nil && c.fresh(w.Name)) {
 			anew = append(anew, spec)
 		}
-		if err != nil {
+		if err != nil && j.author == nil { // the resolver refuses what is not the user's by its author's name
 			return nil, fault.WithHint(fmt.Errorf("%s: dependency %s: %w", j.manifest.Path(), w.Name, err), "%s takes it out", j.command("remove", w.Name))
 		}
 	}
@@ -43,7 +43,7 @@ func (j *Job) resolve(ctx context.Context, find *sources, wishes []Wish, c chang
 		return nil, err
 	}
 	r := &resolver{
-		find: find, dir: j.Dir, locked: cmp.Or(j.locked, c.foreign), pinned: j.pinned, taken: c.taken, settings: j.settings, provides: j.Provides, dedupe: c.dedupe,
+		find: find, dir: j.Dir, locked: cmp.Or(j.locked, c.foreign), pinned: j.pinned, taken: c.taken, settings: j.settings, author: j.author, provides: j.Provides, dedupe: c.dedupe,
 		fresh:  func(name string) bool { return c.fresh != nil && c.fresh(name) },
 		placed: find.placed,
 	}

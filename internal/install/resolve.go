@@ -131,6 +131,7 @@ type resolver struct {
 	fresh    func(name string) bool // names whose locked version is not kept
 	pinned   map[string]*Package    // picked already for the profile's own dependencies
 	settings Settings               // the profile's, as far as they say what is chosen
+	author   *Package               // a package whose own manifest and settings are resolved, to build it; nil for those of a profile
 	// provides is the version of a package that the installation provides; nil
 	// where that is not known.
 	provides provider
