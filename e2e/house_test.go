@@ -56,7 +56,9 @@ var mayImport = map[string][]string{
 	"internal/install/store/inflate":     {},
 	"internal/stack":                     {"internal/compose", "internal/fault", "internal/installation", "internal/npmrange", "internal/profile", "internal/trust"},
 	"internal/advisory":                  {"internal/fault", "internal/npmrange", "internal/staging"},
+	"internal/catalog":                   {"internal/fault", "internal/install", "internal/staging"},
 	"internal/action": {
+		"internal/catalog",
 		"internal/advisory", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
 		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
@@ -67,7 +69,7 @@ var mayImport = map[string][]string{
 	"profiles":              {},
 	"bundles":               {},
 	"cmd/dsh": {
-		"internal/action", "internal/advisory", "internal/boot", "internal/build", "internal/fault", "internal/install", "internal/launch",
+		"internal/action", "internal/advisory", "internal/boot", "internal/build", "internal/catalog", "internal/fault", "internal/install", "internal/launch",
 		"internal/profile", "internal/stack", "internal/staging", "internal/trust", "internal/ui", "internal/check", "internal/compose",
 	},
 	"e2e/npmtest": {},
@@ -132,8 +134,8 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 		// Composition is a function of its arguments.
 		"os":       {"!internal/compose", "!internal/launch", "!internal/npmrange"},
 		"net/http": {"internal/install/download", "internal/install/registry", "e2e/npmtest", "e2e/gittest"},
-		// Layers, edits of them, pnpm's own files, and policies.
-		"gopkg.in/yaml.v3":                  {"internal/compose", "internal/patchedit", "internal/install", "internal/trust", "internal/workspace"},
+		// Layers, edits of them, pnpm's own files, policies, and catalogues.
+		"gopkg.in/yaml.v3":                  {"internal/catalog", "internal/compose", "internal/patchedit", "internal/install", "internal/trust", "internal/workspace"},
 		"github.com/hashicorp/go-getter/v2": {"internal/install/download"},
 		"github.com/urfave/cli/v2":          {"cmd/dsh"},
 		"golang.org/x/term":                 {"internal/ui"},

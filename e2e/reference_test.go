@@ -120,7 +120,7 @@ func TestReferenceCommands(t *testing.T) {
 		}
 		return verbs, flags
 	}
-	for _, command := range []string{"plugin", "config", "profile", "store", "trust"} {
+	for _, command := range []string{"plugin", "config", "profile", "store", "trust", "catalog"} {
 		_, section, ok := strings.Cut(page, "\n## `dsh "+command+"`\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !ok {
@@ -229,6 +229,11 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}, {"plugin", "--profile", "git", "update"}},
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}, {"plugin", "--profile", "git", "outdated"}},
 		"plugin info":                {{"plugin", "--profile", "made", "info", "@acme/rich"}, {"plugin", "--profile", "made", "info", "@acme/drags-host"}, {"plugin", "--profile", "made", "info", "@acme/unbuilt"}, {"plugin", "--profile", "made", "info", "@acme/collides"}},
+		"catalog add":                {{"catalog", "add", "list.json"}},
+		"catalog list":               {{"catalog", "list"}},
+		"catalog update":             {{"catalog", "update"}},
+		"catalog remove":             {{"catalog", "remove", "list"}},
+		"plugin search":              {{"plugin", "--profile", "made", "search", "hello"}},
 		"plugin audit":               {{"plugin", "--profile", "made", "audit", "--save"}, {"plugin", "--profile", "made", "audit", "--offline"}, {"plugin", "--profile", "made", "audit", "--registry", registry.URL() + "/nowhere"}},
 		"plugin why":                 {{"plugin", "--profile", "made", "why", "left"}, {"plugin", "--profile", "git", "why", "pushed"}},
 		"plugin policy":              {{"plugin", "--profile", "team", "policy"}},
@@ -359,6 +364,10 @@ packages:
 - id: row
   config: {a: 1}
 - insert: [{id: mine, name: b, config: !!js process.env.PORT}]
+-- user/.dsh/catalogs.yaml --
+catalogs: [{name: gone, from: gone.json}]
+-- project/list.json --
+{"count": 9, "plugins": [{"name": "hello", "npm": "hello", "repository": "acme/hello"}, "text"]}
 -- user/.dsh/policy.yaml --
 minimumAge: 1m
 -- user/.dsh/profiles/team/package.json --

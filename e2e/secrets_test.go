@@ -56,6 +56,9 @@ snapshots:
   'left@http://user:s3same@HOST/files/left_1.2.0.tgz?token=s3same': {}
 -- home/profiles/doomed/package.json --
 {"dependencies": {"left": "http://user:s3same@127.0.0.1:1/left.tgz"}, "dsh": {"profile": {"bundles": ["@deepseek-ai/dsh-base"]}}}
+-- work/list.json --
+[{"name": "secretive", "repository": "https://user:s3same@127.0.0.1/o/r", "install": {"spec": "https://user:s3same@127.0.0.1:1/x.tgz?token=s3same"}},
+ {"name": "kept", "description": "secretive", "tarball": "http://127.0.0.1:1/x.tgz?token=s3same"}]
 -- work/bundle/package.json --
 {"name": "bundle", "version": "1.0.0", "dependencies": {"left": "http://user:s3same@HOST/files/left_1.2.0.tgz?token=s3same"}, "dsh": {"bundle": {"patch": "p.yml"}}}
 -- work/bundle/p.yml --
@@ -96,6 +99,16 @@ plugin --profile full why left
 plugin --profile full outdated
 plugin --profile full audit --registry http://user:s3same@127.0.0.1:1/
 plugin --profile full audit
+catalog add https://user:s3same@127.0.0.1:1/list.json
+catalog add http://127.0.0.1:1/list.json?token=s3same
+catalog add list.json
+catalog list
+catalog update
+plugin --profile full search secretive
+plugin --profile full search secretive --registry http://user:s3same@127.0.0.1:1/
+plugin --profile full add secretive --catalog list
+plugin --profile full add kept --catalog list
+catalog remove list
 plugin --profile full scripts
 plugin --profile full approve URL --yes
 plugin --profile full approve https://user:s3same@127.0.0.1:1/x.tgz

@@ -33,7 +33,7 @@ func (r *runner) pluginCommand() *cli.Command {
 		OnUsageError:    r.badFlag,
 		Subcommands: []*cli.Command{
 			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd,
-				kindFlags(), saveFlags(), changeFlags(), networkFlags(), expectFlags(), []cli.Flag{forceFlag()}),
+				kindFlags(), saveFlags(), changeFlags(), networkFlags(), expectFlags(), []cli.Flag{forceFlag(), catalogFlag()}),
 			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove,
 				changeFlags(), networkFlags(), []cli.Flag{forceFlag(),
 					&cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "fail for names that the profile does not depend on"}}),
@@ -50,6 +50,7 @@ func (r *runner) pluginCommand() *cli.Command {
 				networkFlags(), []cli.Flag{&cli.BoolFlag{DisableDefaultText: true, Name: "exit-code", Usage: "exit with 1 if there are newer versions"}}),
 			r.verb("info", nil, "say what a package is and would do, before it is installed", "<package>", r.pluginInfo,
 				networkFlags(), []cli.Flag{expectRepoFlag()}),
+			r.verb("search", []string{"find"}, "look for plugins in the registry and in catalogues", "<word>...", r.pluginSearch, searchFlags()),
 			r.verb("audit", nil, "ask what is known against the packages of the profile", " ", r.pluginAudit, auditFlags()),
 			r.verb("why", nil, "show who asks for a package", "<package>[@<version>]", r.pluginWhy, localFlags()),
 			r.verb("policy", nil, "show the policy, and whether the profile keeps it", " ", r.pluginPolicy, networkFlags()),
@@ -204,15 +205,11 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 	if p.cli.Bool("frozen-lockfile") {
 		return fault.Errorf(fault.Other, "--frozen-lockfile goes with install alone: adding a package changes the lockfile")
 	}
-	specs := make([]install.Spec, len(args))
-	for i, arg := range args {
-		spec, err := install.ParseSpec(arg, p.env.Dir)
-		if err != nil {
-			return err
-		}
-		specs[i] = spec
-	}
 	if err := readExpect(p); err != nil {
+		return err
+	}
+	specs, err := p.toAdd(args)
+	if err != nil {
 		return err
 	}
 	if set := setAmong(specs); set != "" {
@@ -237,6 +234,22 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 		report.There = action.Newer(p.ctx, p.env, p.opts, report, specs)
 	}
 	return p.report(report, err)
+}
+
+// toAdd is the packages that arguments of add name.
+func (p *pluginRun) toAdd(args []string) ([]install.Spec, error) {
+	if p.cli.IsSet("catalog") {
+		return p.fromCatalog(args)
+	}
+	specs := make([]install.Spec, len(args))
+	for i, arg := range args {
+		spec, err := install.ParseSpec(arg, p.env.Dir)
+		if err != nil {
+			return nil, err
+		}
+		specs[i] = spec
+	}
+	return specs, nil
 }
 
 func (r *runner) pluginRemove(p *pluginRun) error {

@@ -36,6 +36,7 @@
 //	/NAME/-/BASE-VERSION.tgz       a tarball
 //	/-/package/NAME/dist-tags      the dist-tags
 //	/-/ping                        an empty object
+//	/-/v1/search?text=WORDS&size=N packages that have one of the words in their name, description or keywords, those with more of them first
 //	/-/npm/v1/security/advisories/bulk  (POST) what the file advisories/bulk.json has of the packages in the question, of any version
 //	/osv/v1/querybatch             (POST) the ids of the OSV documents advisories/osv/ID.json about each package, of any version, one a page
 //	/osv/v1/vulns/ID               such a document

@@ -179,6 +179,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		s.writeJSON(w, r, "application/json", map[string]any{})
 		return
 	}
+	if p == "-/v1/search" {
+		s.serveSearch(w, r, content)
+		return
+	}
 	if p == "-/npm/v1/keys" && signs {
 		document, err := s.keys.document()
 		if err != nil {

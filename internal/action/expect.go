@@ -43,13 +43,15 @@ func (e *UnexpectedRepositoryError) Class() fault.Class { return fault.Policy }
 
 // Hint says how to get what was expected.
 func (e *UnexpectedRepositoryError) Hint() string {
-	spec := e.Want.String()
-	if e.Want.Host == "github.com" {
-		spec = "github:" + spec
-	} else {
-		spec = "https://" + spec + ".git"
+	return "what is in that repository is looked at with: dsh plugin info " + fault.ShellWord(repositoryWord(e.Want))
+}
+
+// repositoryWord is a repository as a command takes it.
+func repositoryWord(r install.Repository) string {
+	if r.Host == "github.com" {
+		return "github:" + r.String()
 	}
-	return "what is in that repository is looked at with: dsh plugin info " + fault.ShellWord(spec)
+	return "https://" + r.String() + ".git"
 }
 
 // repositoryOf is where a package's source is kept: for one from git where it comes

@@ -176,7 +176,7 @@ func (c *Client) refused(x exchange, resp *http.Response) error {
 			Doing: x.doing, Server: ShownAddress(x.address), Status: status,
 			Key: c.config.credentialKey(x.address), Missing: cred.missing, Sent: cred.header != "",
 		}
-	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500:
+	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500 && status != http.StatusNotImplemented:
 		return &temporaryError{
 			error: &NetworkError{Doing: x.doing, Host: x.host(), Cause: fmt.Sprintf("it answered HTTP %d", status)},
 			after: RetryAfter(resp.Header),
