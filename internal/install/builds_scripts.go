@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"dsh/internal/install/manifest"
 )
 
 // Script is one lifecycle script of a package.
@@ -79,75 +81,18 @@ func textOf(raw json.RawMessage) string {
 	return text
 }
 
-// declaredMissing is the files that a package.json declares and the package does
-// not have, sorted: what it is loaded from, its programs, its layers, and the
-// topmost folders that it says are published. What has a * in its name may be
-// anything and is looked for as the folder before that.
+// declaredMissing is the files and folders that a package.json declares and the
+// package does not have, sorted. Every condition of an export counts: one of them may
+// lead to what is there as source, and another to what is made of it.
 func declaredMissing(text []byte, has func(file string) bool) []string {
-	var m struct {
-		Main, Exports, Bin json.RawMessage
-		Files              []json.RawMessage
-		Dsh                struct {
-			Bundle struct{ Patch json.RawMessage }
-		}
-	}
-	_ = json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &m)
 	var missing []string
-	want := func(names ...string) {
-		for _, name := range names {
-			if before, _, pattern := strings.Cut(name, "*"); pattern {
-				name, _ = path.Split(before)
+	for _, d := range manifest.Declares(text) {
+		for _, file := range d.Files {
+			if !d.There(file, has) {
+				missing = append(missing, manifest.LookedFor(file))
 			}
-			name = strings.Trim(path.Clean(strings.TrimPrefix(name, "./")), "/")
-			// npm and Node.js take these endings from whoever leaves them out.
-			found := name == "." || strings.HasPrefix(name, "../") || slices.ContainsFunc([]string{"", ".js", ".json", ".node", "/index.js"}, func(end string) bool { return has(name + end) })
-			if !found {
-				missing = append(missing, name)
-			}
-		}
-	}
-	want(textsIn(m.Main)...)
-	want(textsIn(m.Exports)...)
-	want(textsIn(m.Bin)...)
-	want(textsIn(m.Dsh.Bundle.Patch)...)
-	for _, raw := range m.Files {
-		name := strings.TrimPrefix(textOf(raw), "./")
-		if name == "" || strings.HasPrefix(name, "!") {
-			continue
-		}
-		top, _, _ := strings.Cut(strings.Trim(name, "/"), "/")
-		if !strings.Contains(top, "*") {
-			want(top)
 		}
 	}
 	slices.Sort(missing)
 	return slices.Compact(missing)
-}
-
-// textsIn is all strings that are values in a JSON text, but for those that
-// speak of types, which nobody loads.
-func textsIn(raw json.RawMessage) (texts []string) {
-	var value any
-	if json.Unmarshal(raw, &value) != nil {
-		return nil
-	}
-	var walk func(any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case string:
-			texts = append(texts, v)
-		case []any:
-			for _, each := range v {
-				walk(each)
-			}
-		case map[string]any:
-			for _, key := range sortedKeys(v) {
-				if key != "types" && key != "typings" && !strings.HasPrefix(key, "types@") {
-					walk(v[key])
-				}
-			}
-		}
-	}
-	walk(value)
-	return texts
 }
