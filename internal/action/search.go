@@ -173,7 +173,7 @@ func (r *SearchReport) answered() error {
 			first = s.err
 		}
 		r.Warnings = append(r.Warnings, s.Error)
-		if s.Checked == nil {
+		if s.Checked == nil && s.Results == 0 {
 			silent++
 		}
 	}
@@ -226,23 +226,21 @@ func searchRegistry(ctx context.Context, client *registry.Client, opts SearchOpt
 		candidates = candidates[:lookedInto]
 	}
 	looked := make([]*Found, len(candidates))
-	group, within = errgroup.WithContext(ctx)
-	group.SetLimit(looksAtOnce)
+	var looks errgroup.Group // what one cannot be asked about says nothing of the others
+	looks.SetLimit(looksAtOnce)
 	for i, c := range candidates {
-		group.Go(func() (err error) {
-			looked[i], err = c.look(within, client, opts.All)
+		looks.Go(func() (err error) {
+			looked[i], err = c.look(ctx, client, opts.All)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, 0, err
-	}
+	err = looks.Wait()
 	for _, f := range looked {
 		if f != nil {
 			found = append(found, *f)
 		}
 	}
-	return found, unlooked, nil
+	return found, unlooked, err
 }
 
 type candidate struct {

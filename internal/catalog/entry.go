@@ -96,7 +96,7 @@ func (o Origin) read(value any) (e Entry, why string) {
 		}
 		e.Package = ""
 	}
-	e.Repository = repositoryOf(f)
+	e.Repository, _ = repositoryOf(f)
 	e.Name = Line(f.text(nameKeys...), maxName)
 	for _, other := range []string{e.ID, e.Package, e.Repository.String()} {
 		if e.Name == "" {
@@ -126,12 +126,12 @@ func (o Origin) read(value any) (e Entry, why string) {
 	return e, ""
 }
 
-// repositoryOf is the repository that an entry is about. The address that it is
-// about may also be a page of another kind, which says nothing.
-func repositoryOf(f fields) install.Repository {
+// repositoryOf is the repository that an entry is about, and how it is written. The
+// address that it is about may also be a page of another kind, which says nothing.
+func repositoryOf(f fields) (r install.Repository, text string) {
 	source := f.object("source")
 	for _, in := range []fields{f, f.object("r"), f.object("repository"), source} {
-		text := in.text(append(repositoryKeys, "git")...)
+		text = in.text(append(repositoryKeys, "git")...)
 		if text == "" && (in.has("subdir") || in.text("type") == "git") || len(f.object("repository")) > 0 && text == "" {
 			text = in.text("url")
 		}
@@ -145,19 +145,22 @@ func repositoryOf(f fields) install.Repository {
 		if page := pageOf(f); r.Directory == "" && page.Same(r) {
 			r.Directory = page.Directory
 		}
-		return withFolderOfID(r, f)
+		return withFolderOfID(r, f), text
 	}
-	return withFolderOfID(pageOf(f), f)
+	return withFolderOfID(pageOf(f), f), ""
 }
-
-// forges are hosts whose pages are those of repositories.
-var forges = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "gitee.com", "git.sr.ht", "gist.github.com"}
 
 // pageOf is the repository whose page the entry's address is.
 func pageOf(f fields) install.Repository {
 	for _, key := range []string{"url", "homepage"} {
-		r, err := install.ParseRepository(f.text(key))
-		if err == nil && (slices.Contains(forges, r.Host) || strings.HasSuffix(f.text(key), ".git")) {
+		text := f.text(key)
+		if !strings.Contains(text, "://") {
+			continue
+		}
+		if spec, err := install.ParseSpec(text, ""); err != nil || spec.Kind != install.Git {
+			continue
+		}
+		if r, err := install.ParseRepository(text); err == nil {
 			return r
 		}
 	}
@@ -248,7 +251,7 @@ func (e *Entry) written(f fields) (choice, error) {
 	if e.Package != "" {
 		return choice{e.Package, "its package"}, nil
 	}
-	if text, err := repositorySpec(e.Repository, typed, f.text("url")); text != "" || err != nil {
+	if text, err := e.repositorySpec(f, typed); text != "" || err != nil {
 		return choice{text, "its repository"}, err
 	}
 	return choice{}, errors.New("it names nothing that can be installed")
@@ -269,7 +272,7 @@ func (e *Entry) command(f, object fields) (c choice, ok bool, err error) {
 	if e.Package != "" || f.text("igc") == "" {
 		lines = append(lines, npm)
 	}
-	lines = append(lines, f.text("igc"), f.text("install", "installCommand", "install_command", "command"), object.text("command", "dsh"))
+	lines = append(lines, f.text("igc"), f.text("install", "installCommand", "install_command"), object.text("command", "dsh"))
 	for _, line := range lines {
 		if line == "" {
 			continue
@@ -290,22 +293,45 @@ func (e *Entry) command(f, object fields) (c choice, ok bool, err error) {
 	return choice{}, ok, err
 }
 
-// repositorySpec is the spec of a repository, with the branch and folder that are
-// named.
-func repositorySpec(r install.Repository, f fields, page string) (string, error) {
-	if r.IsZero() {
+// repositorySpec is the spec of the repository that an entry is about, with the
+// branch and folder that are named in from, "" for none.
+func (e *Entry) repositorySpec(f, from fields) (string, error) {
+	if e.Repository.IsZero() {
 		return "", nil
 	}
-	if of, err := install.ParseRepository(page); err == nil && of.Same(r) && strings.Contains(page, "://") && f.text(refKeys...) == "" && (r.Directory == "" || of.Directory == r.Directory) {
-		if spec, err := install.ParseSpec(page, ""); err == nil && spec.Kind == install.Git {
-			return page, nil
+	_, written := repositoryOf(f)
+	ref, folder := from.text(refKeys...), e.Repository.Directory
+	for _, text := range []string{f.text("url"), written} {
+		if !strings.Contains(text, "://") {
+			continue
+		}
+		spec, err := install.ParseSpec(text, "")
+		if err != nil || spec.Kind != install.Git {
+			continue
+		}
+		if of, err := install.ParseRepository(text); err != nil || !of.Same(e.Repository) {
+			continue
+		}
+		if spec.Git.Browsed || spec.Git.Path == folder && ref == "" {
+			return text, nil
+		}
+		if spec.Git.Path == "" {
+			return inFolder(text, ref, folder)
 		}
 	}
-	text := "https://" + r.Host + "/" + r.Path + ".git"
-	if r.Host == "github.com" {
-		text = "github:" + r.Path
+	text := "https://" + hostOf(written, e.Repository.Host) + "/" + e.Repository.Path + ".git"
+	if e.Repository.Host == "github.com" {
+		text = "github:" + e.Repository.Path
 	}
-	return inFolder(text, f.text(refKeys...), r.Directory)
+	return inFolder(text, ref, folder)
+}
+
+// hostOf is the host of an address with its port.
+func hostOf(address, host string) string {
+	if u, err := url.Parse(strings.TrimPrefix(address, "git+")); err == nil && strings.EqualFold(u.Hostname(), host) {
+		return u.Host
+	}
+	return host
 }
 
 // inFolder is the spec of a folder of a repository that text names.
@@ -440,6 +466,9 @@ func (o Origin) fitting(f fields, e *Entry, c choice, spec install.Spec) (instal
 			return spec, nil
 		case folder == "" && want != "":
 			text, err := inFolder(c.text, "", want)
+			if spec.Git.Ref+spec.Git.Range == "" { // the branch is that of the entry's address, too
+				text, err = e.repositorySpec(f, f)
+			}
 			if err != nil {
 				return install.Spec{}, err
 			}
@@ -467,7 +496,7 @@ func (o Origin) fittingPackage(f fields, e *Entry, c choice, spec install.Spec) 
 		return spec, nil
 	}
 	// Somebody else may have the name in the registry.
-	text, err := repositorySpec(e.Repository, f, f.text("url"))
+	text, err := e.repositorySpec(f, f)
 	if text == "" || err != nil {
 		return install.Spec{}, fault.Errorf(fault.Policy, "%s is the package %s of the registry, in which the entry says that it is not", c.by, spec.Target)
 	}
