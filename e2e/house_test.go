@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/archive":                   {"internal/fault", "internal/portable"},
 	"internal/portable":                  {},
 	"internal/pkgpath":                   {},
+	"internal/agentplugin":               {"internal/fault", "internal/pkgpath"},
 	"internal/npmrange":                  {},
 	"internal/launch":                    {"internal/fault"},
 	"internal/compose":                   {"internal/compose/jsexpr", "internal/fault"},
@@ -59,7 +60,7 @@ var mayImport = map[string][]string{
 	"internal/catalog":                   {"internal/fault", "internal/install", "internal/staging"},
 	"internal/action": {
 		"internal/catalog",
-		"internal/advisory", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack",
+		"internal/advisory", "internal/agentplugin", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack",
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
 		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
 	},
@@ -69,7 +70,7 @@ var mayImport = map[string][]string{
 	"profiles":              {},
 	"bundles":               {},
 	"cmd/dsh": {
-		"internal/action", "internal/advisory", "internal/boot", "internal/build", "internal/catalog", "internal/fault", "internal/install", "internal/launch",
+		"internal/action", "internal/advisory", "internal/agentplugin", "internal/boot", "internal/build", "internal/catalog", "internal/fault", "internal/install", "internal/launch",
 		"internal/profile", "internal/stack", "internal/staging", "internal/trust", "internal/ui", "internal/check", "internal/compose",
 	},
 	"e2e/npmtest": {},
@@ -134,8 +135,8 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 		// Composition is a function of its arguments.
 		"os":       {"!internal/compose", "!internal/launch", "!internal/npmrange"},
 		"net/http": {"internal/install/download", "internal/install/registry", "e2e/npmtest", "e2e/gittest"},
-		// Layers, edits of them, pnpm's own files, policies, and catalogues.
-		"gopkg.in/yaml.v3":                  {"internal/catalog", "internal/compose", "internal/patchedit", "internal/install", "internal/trust", "internal/workspace"},
+		// Layers, edits of them, pnpm's own files, policies, catalogues, and the frontmatter of skills.
+		"gopkg.in/yaml.v3":                  {"internal/agentplugin", "internal/catalog", "internal/compose", "internal/patchedit", "internal/install", "internal/trust", "internal/workspace"},
 		"github.com/hashicorp/go-getter/v2": {"internal/install/download"},
 		"github.com/urfave/cli/v2":          {"cmd/dsh"},
 		"golang.org/x/term":                 {"internal/ui"},
