@@ -3,8 +3,10 @@ package action
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"dsh/internal/check"
 	"dsh/internal/fault"
 	"dsh/internal/inspect"
 	"dsh/internal/install"
@@ -128,9 +130,10 @@ func inert(result *install.Result) []string {
 }
 
 // lacking is a warning for each package that a job adds or updates and that lacks
-// files which its package.json declares.
-func lacking(result *install.Result, command func(words ...string) string) []string {
-	var warnings []string
+// files which its package.json declares. Covered are the findings about rows that
+// say no more than these warnings do.
+func lacking(result *install.Result, command func(words ...string) string) (warnings []string, covered func(check.Finding) bool) {
+	lacks := map[string][]inspect.Lack{} // by package
 	for _, c := range result.Changes {
 		if c.Action != install.Added && c.Action != install.Updated {
 			continue
@@ -143,12 +146,12 @@ func lacking(result *install.Result, command func(words ...string) string) []str
 		if err != nil {
 			continue // said elsewhere
 		}
-		lacks := inspect.Lacking(pkg)
-		if len(lacks) == 0 {
+		lacks[c.Name] = inspect.Lacking(pkg)
+		if len(lacks[c.Name]) == 0 {
 			continue
 		}
 		var files []string
-		for _, l := range lacks {
+		for _, l := range lacks[c.Name] {
 			files = append(files, fmt.Sprintf("%s (%s)", l.File, l.Field))
 		}
 		have := "has no such file"
@@ -162,7 +165,14 @@ func lacking(result *install.Result, command func(words ...string) string) []str
 		}
 		warnings = append(warnings, text)
 	}
-	return warnings
+	return warnings, func(f check.Finding) bool {
+		for name, list := range lacks {
+			if slices.ContainsFunc(list, func(l inspect.Lack) bool { return l.Covers(f, name) }) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // whyLacking says why files are not there that a package declares, where its scripts

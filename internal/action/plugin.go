@@ -170,9 +170,10 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 	if err != nil {
 		return nil, err
 	}
-	problems = append(lacking(result, func(words ...string) string {
+	lacks, covered := lacking(result, func(words ...string) string {
 		return fault.ShellWords(append([]string{"dsh", "plugin", "--profile", p.Name.String()}, words...)...)
-	}), append(inert(result), problems...)...)
+	})
+	problems = slices.Concat(lacks, inert(result), problems)
 	before := onDisk(ctx, env, p, true)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 		return nil, err
 	}
 	result.Remember()
-	problems = append(problems, addedOnDisk(before, onDisk(ctx, env, &after, true))...)
+	problems = append(problems, addedOnDisk(before, slices.DeleteFunc(onDisk(ctx, env, &after, true), covered))...)
 	return &Report{
 		Profile:  p.Name.String(),
 		Dir:      p.Dir,

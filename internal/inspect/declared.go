@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"dsh/internal/check"
 	"dsh/internal/install/manifest"
 	"dsh/internal/installation"
 )
@@ -12,6 +13,12 @@ import (
 type Lack struct {
 	Field string `json:"field"` // main, exports, bin or dsh.bundle.patch
 	File  string `json:"file"`  // slash-separated, relative to the package
+}
+
+// Covers reports whether a finding about a row says nothing but that this file is
+// missing from the package.
+func (l Lack) Covers(f check.Finding, pkg string) bool {
+	return f.Code == RowNoEntry && f.Subject == noEntry(pkg, noFile(l.File))
 }
 
 // Lacking are the files that a package declares to be there for those who use it

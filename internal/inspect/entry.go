@@ -106,8 +106,10 @@ func filesMissing(dir string, files []string, shown string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("has no file %s", strings.TrimPrefix(shown, "./"))
+	return noFile(strings.TrimPrefix(shown, "./"))
 }
+
+func noFile(name string) string { return "has no file " + name }
 
 // jsonValue is a value of JSON; nil for one that is missing, or null.
 func jsonValue(raw json.RawMessage) any {

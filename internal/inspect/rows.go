@@ -60,6 +60,9 @@ func (i *inspection) filePath(name string) (string, bool) {
 	return "", false
 }
 
+// noEntry is the subject of a [RowNoEntry].
+func noEntry(pkg, missing string) string { return pkg + " " + missing }
+
 // absent says whether nothing is at a path. What cannot be looked at may be
 // there.
 func absent(path string) bool {
@@ -80,6 +83,7 @@ func (i *inspection) bare(name string, born birth, f *check.Finding, row compose
 			return false
 		}
 		f.Code, f.Severity = RowNoEntry, check.Warning
+		f.Subject = noEntry(pkgName, missing)
 		f.Message = fmt.Sprintf("%s has the plugin %s, and the package in %s %s", describe(row), name, pkg.Dir, missing)
 		f.Remedy = "the package is not built or not published whole; ask its author, or add another version of it"
 		return true
