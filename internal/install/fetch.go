@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -49,12 +50,36 @@ func (s *sources) fetched(ctx context.Context, spec Spec) (Fetched, error) {
 	if err := s.job.holdSources(ctx, s, lock); err != nil {
 		return Fetched{}, err
 	}
-	entry, ok := s.job.Store.Get(pkg.Integrity)
-	if !ok || !entry.Sound() {
-		entry, err = s.archive(ctx, pkg)
+	fetched, err := s.brought(ctx, pkg)
+	if err != nil {
+		return Fetched{}, err
 	}
-	if err == nil {
-		err = s.job.holdContents(&tree{lock: lock, entries: map[store.Integrity]store.Entry{pkg.Integrity: entry}})
+	return fetched, s.job.holdContents(&tree{lock: lock, entries: map[store.Integrity]store.Entry{pkg.Integrity: fetched.Entry}})
+}
+
+// looked is fetched for a look that adds nothing. Of the policy, only what is about
+// fetching counts: from where, and signatures. What else is wrong with the package can
+// be looked at.
+func (s *sources) looked(ctx context.Context, spec Spec) (Fetched, error) {
+	pkg, err := s.find(ctx, spec)
+	if err != nil {
+		return Fetched{}, err
+	}
+	if err := trust.Refusal(s.job.Policy.Check(s.job.subject(pkg))); err != nil {
+		return Fetched{}, err
+	}
+	return s.brought(ctx, pkg)
+}
+
+// brought brings the content of a package into the store.
+func (s *sources) brought(ctx context.Context, pkg *Package) (Fetched, error) {
+	entry, ok := s.job.Store.Get(pkg.Integrity)
+	if ok && entry.Sound() {
+		return Fetched{pkg, entry}, nil
+	}
+	entry, err := s.archive(ctx, pkg)
+	if _, refused := errors.AsType[trust.Violations](err); refused {
+		return Fetched{}, err // it names the package
 	}
 	return Fetched{pkg, entry}, within(pkg.describe(), err)
 }

@@ -56,7 +56,7 @@ func (j *Job) Describe(ctx context.Context, spec Spec) (*Looked, error) {
 			return nil, err
 		}
 	} else {
-		fetched, err := find.fetched(ctx, spec)
+		fetched, err := find.looked(ctx, spec)
 		if err != nil {
 			return nil, err
 		}

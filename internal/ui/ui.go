@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -105,8 +106,8 @@ func (u *UI) paintOut(colour, text string) string {
 	return colour + text + reset
 }
 
-// Clean is text from files and packages, made fit for a terminal: control
-// characters are visible and do nothing.
+// Clean is text from files and packages, made fit for a terminal: characters that
+// would do something there are visible and do nothing.
 func Clean(text string) string { return clean(text) }
 
 func (u *UI) paint(colour, text string) string {
@@ -116,25 +117,40 @@ func (u *UI) paint(colour, text string) string {
 	return colour + text + reset
 }
 
-// clean makes the control characters of a text visible, which packages could
-// otherwise use to write what they like on a terminal.
+// clean makes visible what packages could otherwise use to write what they like on
+// a terminal: control characters, what turns the direction of writing, breaks lines
+// or cannot be seen, and bytes that are no text.
 func clean(text string) string {
-	if !strings.ContainsFunc(text, isControl) {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, acts) {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text {
-		if isControl(r) {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, "\\x%02x", text[0])
+		case acts(r):
 			fmt.Fprintf(&b, "\\u%04x", r)
-		} else {
+		default:
 			b.WriteRune(r)
 		}
+		text = text[size:]
 	}
 	return b.String()
 }
 
-func isControl(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t'
+// acts reports whether a character does something to a terminal or to the
+// characters beside it, in place of being seen. The joiners are let through, for
+// words of some languages need them.
+func acts(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case '\u00ad', '\u200b', '\u2060', '\ufeff': // seen nowhere
+		return true
+	}
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // Say writes one line of news to standard error.

@@ -34,6 +34,30 @@ func TestFail(t *testing.T) {
 	}
 }
 
+// TestClean: nothing that a package says moves the cursor, turns the direction of
+// writing, breaks a line or hides.
+func TestClean(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":                        "plain",
+		"a\tb\nc":                      "a\tb\nc",
+		"日本 é \u200d\u200c �":          "日本 é \u200d\u200c �",
+		"a\x1b[2K\rb\x07\x00\x7f":      `a\u001b[2K\u000db\u0007\u0000\u007f`,
+		"a\u009b2Jb":                   `a\u009b2Jb`,
+		"a\x9b2Jb":                     `a\x9b2Jb`,
+		"rm \u202eko\u202c":            `rm \u202eko\u202c`,
+		"\u2066a\u2067b\u2068\u2069":   `\u2066a\u2067b\u2068\u2069`,
+		"\u202aa\u202bb\u202d":         `\u202aa\u202bb\u202d`,
+		"\u200ea\u200fb\u061c":         `\u200ea\u200fb\u061c`,
+		"a\u2028b\u2029c":              `a\u2028b\u2029c`,
+		"a\u200bb\ufeffc\u00add\u2060": `a\u200bb\ufeffc\u00add\u2060`,
+		"":                             "",
+	} {
+		if got := Clean(text); got != want {
+			t.Errorf("%q is shown as %q, not %q", text, got, want)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	u, out, errs := pair()
 	u.JSON = true
