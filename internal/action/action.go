@@ -17,7 +17,7 @@ import (
 
 	"dsh/internal/compose"
 	"dsh/internal/fault"
-	"dsh/internal/install/registry"
+	"dsh/internal/install"
 	"dsh/internal/installation"
 	"dsh/internal/profile"
 	"dsh/internal/staging"
@@ -63,7 +63,7 @@ func (e Env) options() staging.Options {
 	for i, arg := range withoutValues(e.Args) {
 		switch {
 		case strings.Contains(arg, "://"):
-			arg = registry.ShownAddress(arg) // without what may be secret in it
+			arg = install.ShownSpec(arg) // without what may be secret in it
 		case i > 0 && e.Args[i-1] == "--registry" && strings.Contains(arg, "@"), strings.HasPrefix(arg, "--registry=") && strings.Contains(arg, "@"):
 			arg = "…" // an address without its beginning
 		}

@@ -114,11 +114,30 @@ func TestReplaceRefusesBeforeItTouches(t *testing.T) {
 	}
 }
 
-func TestLockNamesTheCommandWithoutSecrets(t *testing.T) {
+// TestCommandWithoutSecrets: what is kept of a command with the lock and in the history
+// is what was typed, and works when it is run again, but for what may be secret.
+func TestCommandWithoutSecrets(t *testing.T) {
 	env, _ := world(t)
-	env.Args = []string{"plugin", "--profile", "my demo", "add", "https://token@h.test/x.tgz?sig=secret"}
-	got := env.options().Command
-	if want := "dsh plugin --profile 'my demo' add https://h.test/x.tgz"; got != want {
-		t.Errorf("got %s", got)
+	for arg, want := range map[string]string{
+		"https://token@h.test/x.tgz?sig=secret":       "https://h.test/x.tgz",
+		"x@https://u:secret@h.test/x.tgz":             "x@https://h.test/x.tgz",
+		"https://u:s/secret@h.test/x.tgz":             "https://h.test/x.tgz",
+		"git+file:///w/hb":                            "git+file:///w/hb",
+		"hb@git+file:///w/hb#main":                    "hb@git+file:///w/hb#main",
+		"file:///w/hb":                                "file:///w/hb",
+		"git+https://h.test/o/r.git#v1&path:/x":       "git+https://h.test/o/r.git#v1&path:/x",
+		"git+https://u:secret@h.test/o/r.git#v1":      "git+https://h.test/o/r.git#v1",
+		"git+ssh://git@h.test/o/r.git#semver:^1":      "git+ssh://git@h.test/o/r.git#semver:^1",
+		"git+ssh://git:secret@h.test/o/r.git":         "git+ssh://h.test/o/r.git",
+		"s3::https://b.test/k.tgz?aws_secret=x":       "s3::https://b.test/k.tgz",
+		"--registry=http://u:secret@h.test:4873/npm/": "--registry=http://h.test:4873/npm/",
+		"--registry=u:secret@h.test":                  "…",
+		"github:o/r#main":                             "github:o/r#main",
+		"@acme/x@^1":                                  "@acme/x@^1",
+	} {
+		env.Args = []string{"plugin", "--profile", "my demo", "add", arg}
+		if got, ok := strings.CutPrefix(env.options().Command, "dsh plugin --profile 'my demo' add "); !ok || got != fault.ShellWord(want) {
+			t.Errorf("%s is kept as %s, not %s", arg, got, want)
+		}
 	}
 }

@@ -56,6 +56,13 @@ func ShownSpec(text string) string {
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, path = rest[:i], rest[i:]
 	}
+	if host, port, _ := strings.Cut(authority, ":"); host != "[" && strings.Trim(port, "0123456789") != "" && !strings.Contains(authority, "@") {
+		// No port: a password that should have been escaped ends behind the slash.
+		if at := strings.LastIndexByte(path, '@'); at >= 0 {
+			authority, path, _ = strings.Cut(path[at+1:], "/")
+			path = "/" + path
+		}
+	}
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		user, _, secret := strings.Cut(authority[:at], ":")
 		authority = authority[at+1:]

@@ -463,6 +463,10 @@ func TestShownSpec(t *testing.T) {
 		"https://h.test/p.zip//a?token=secret":       "https://h.test/p.zip//a",
 		"s3::https://b.test/k.tgz?aws_secret=secret": "s3::https://b.test/k.tgz",
 		"https://h.test/p.tgz?a=secret#x":            "https://h.test/p.tgz#x",
+		"https://u:sec/secret@h.test/o/r.git#v1":     "https://h.test/o/r.git#v1",
+		"https://u:sec#secret?/x@h.test":             "https://h.test/",
+		"http://h.test:4873/@acme/x.tgz":             "http://h.test:4873/@acme/x.tgz",
+		"http://[::1]:4873/@acme/x.tgz":              "http://[::1]:4873/@acme/x.tgz",
 	} {
 		if got := ShownSpec(text); got != want || strings.Contains(got, "secret") {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
