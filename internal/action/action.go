@@ -63,13 +63,24 @@ func (e Env) options() staging.Options {
 	for i, arg := range withoutValues(e.Args) {
 		switch {
 		case strings.Contains(arg, "://"):
-			arg = install.ShownSpec(arg) // without what may be secret in it
+			arg = e.shownArgument(arg)
 		case i > 0 && e.Args[i-1] == "--registry" && strings.Contains(arg, "@"), strings.HasPrefix(arg, "--registry=") && strings.Contains(arg, "@"):
 			arg = "…" // an address without its beginning
 		}
 		words = append(words, arg)
 	}
 	return staging.Options{Command: fault.ShellWords(words...), Waiting: e.Waiting, Wait: e.Wait}
+}
+
+// shownArgument is an argument with an address in it, without what may be secret
+// there. What stands behind # names a commit of a repository; in other addresses
+// nobody needs it.
+func (e Env) shownArgument(arg string) string {
+	shown := install.ShownSpec(arg)
+	if spec, err := install.ParseSpec(arg, e.Dir); err != nil || spec.Kind == install.URL {
+		shown, _, _ = strings.Cut(shown, "#")
+	}
+	return shown
 }
 
 // withoutValues is a command line without the values of `config set` and --set,

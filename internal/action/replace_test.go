@@ -120,6 +120,8 @@ func TestCommandWithoutSecrets(t *testing.T) {
 	env, _ := world(t)
 	for arg, want := range map[string]string{
 		"https://token@h.test/x.tgz?sig=secret":       "https://h.test/x.tgz",
+		"https://h.test/x.tgz#secret":                 "https://h.test/x.tgz",
+		"https://github.com/o/r#v1":                   "https://github.com/o/r#v1",
 		"x@https://u:secret@h.test/x.tgz":             "x@https://h.test/x.tgz",
 		"https://u:s/secret@h.test/x.tgz":             "https://h.test/x.tgz",
 		"git+file:///w/hb":                            "git+file:///w/hb",
