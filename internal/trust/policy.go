@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -445,13 +446,40 @@ func (v Violations) Error() string {
 // Class implements fault.Classed.
 func (v Violations) Class() fault.Class { return fault.Policy }
 
-// Hint says how one package is let through.
+// hinted is how many packages a hint names, so that it stays one to read.
+const hinted = 20
+
+// Hint says how the packages are let through, all in one.
 func (v Violations) Hint() string {
-	i := slices.IndexFunc(v, func(e *ViolationError) bool { return e.File != "" })
-	if i < 0 {
+	named := map[Rule][]string{}
+	var order []Rule
+	n, more := 0, ""
+	for _, e := range v {
+		quoted := strconv.Quote(e.Package)
+		switch {
+		case e.File == "" || slices.Contains(named[e.Rule], quoted):
+			continue
+		case n == hinted:
+			more = " (and more)"
+			continue
+		case named[e.Rule] == nil:
+			order = append(order, e.Rule)
+		}
+		named[e.Rule] = append(named[e.Rule], quoted)
+		n++
+	}
+	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("nothing was changed; a package that is to be let through is named in the policy: exempt: { %s: [%q] }", v[i].Rule, v[i].Package)
+	subject := "a package that is to be let through is"
+	if n > 1 {
+		subject = "packages that are to be let through are"
+	}
+	var exempt []string
+	for _, rule := range order {
+		exempt = append(exempt, fmt.Sprintf("%s: [%s]", rule, strings.Join(named[rule], ", ")))
+	}
+	return fmt.Sprintf("nothing was changed; %s named in the policy: exempt: { %s }%s", subject, strings.Join(exempt, ", "), more)
 }
 
 // Unwrap gives the single ones to errors.As.

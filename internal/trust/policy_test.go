@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -224,7 +225,7 @@ func TestCheck(t *testing.T) {
 	if len(both) != 2 || fault.ClassOf(err) != fault.Policy || err.Error() != "packages are refused by policy.yaml\n\tsources: b@1.0.0: it comes from a source of the kind registry\n\tscopes: b@1.0.0: it has no scope" {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(fault.Hint(err), `exempt: { sources: ["b@1.0.0"] }`) {
+	if !strings.Contains(fault.Hint(err), `packages that are to be let through are named in the policy: exempt: { sources: ["b@1.0.0"], scopes: ["b@1.0.0"] }`) {
 		t.Errorf("hint: %s", fault.Hint(err))
 	}
 	one, ok := errors.AsType[*ViolationError](err)
@@ -233,6 +234,46 @@ func TestCheck(t *testing.T) {
 	}
 	if Refusal(nil) != nil {
 		t.Error("nothing is a refusal")
+	}
+}
+
+// TestHintLetsAllThrough: what the hint says to write is a policy by which nothing of
+// the refusal is refused again.
+func TestHintLetsAllThrough(t *testing.T) {
+	text := "sources: [git]\nscopes: ['@a']\nlicences: [MIT]"
+	subjects := []Subject{
+		{Name: "b", Version: "1.0.0", Source: FromRegistry, Direct: true},
+		{Name: "@b/c", Version: "2.0.0-rc.1", Source: FromRegistry, Direct: true},
+		{Name: "b", Version: "1.0.1", Source: FromURL},
+		{Name: "b", Version: "1.0.1", Source: FromURL}, // at a second place
+	}
+	broken := func(p *Policy) (all []*ViolationError) {
+		for _, s := range subjects {
+			all = append(all, p.Check(s)...)
+			if v := p.CheckLicence(s.Name, s.Version, []byte(`{"license": "ISC"}`)); v != nil {
+				all = append(all, v)
+			}
+		}
+		return all
+	}
+	hint := fault.Hint(Refusal(broken(policy(t, text))))
+	_, exempt, ok := strings.Cut(hint, "named in the policy: ")
+	if !ok {
+		t.Fatalf("hint: %s", hint)
+	}
+	if left := broken(policy(t, text+"\n"+exempt)); len(left) > 0 {
+		t.Errorf("by %q there is still %v", exempt, Refusal(left))
+	}
+
+	many := make([]*ViolationError, 2*hinted)
+	for i := range many {
+		many[i] = &ViolationError{Rule: LicencesRule, File: "policy.yaml", Package: "p" + strconv.Itoa(i) + "@1.0.0"}
+	}
+	if hint := fault.Hint(Refusal(many)); strings.Count(hint, "@1.0.0") != hinted || !strings.HasSuffix(hint, "] } (and more)") {
+		t.Errorf("hint for many: %s", hint)
+	}
+	if hint := fault.Hint(Refusal([]*ViolationError{{Rule: SignaturesRule, Package: "a@1.0.0"}})); hint != "" {
+		t.Errorf("hint where no policy is: %s", hint)
 	}
 }
 

@@ -131,7 +131,7 @@ func (r *keyring) verify(s Signed) Verdict {
 	from := ShownAddress(s.Registry)
 	switch {
 	case len(r.keys) == 0:
-		return Verdict{State: SignatureNoKeys, Why: from + " has no keys to check signatures with"}
+		return Verdict{State: SignatureNoKeys, Why: from + " gave no keys to check signatures with (not every registry or mirror has them)"}
 	case len(s.Signatures) == 0:
 		return Verdict{State: SignatureMissing, Why: from + " has no signature of it"}
 	}
