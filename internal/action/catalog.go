@@ -111,6 +111,9 @@ func (env Env) openCatalog(ctx context.Context, client *registry.Client, c catal
 		return o
 	default:
 		newest, err = fetchCatalog(ctx, client, c, kept, o.index != nil, now)
+		if o.err = err; err != nil {
+			return o
+		}
 	}
 	index, same := o.index, err == nil && o.index != nil && bytes.Equal(newest.Text, kept.Text)
 	switch {
