@@ -59,12 +59,6 @@ func mentionsBuilds(text []byte) bool {
 	return slices.ContainsFunc(trust.PnpmSettings(), func(key string) bool { return bytes.Contains(text, []byte(key)) })
 }
 
-// Whose word it is that scripts may run.
-const (
-	byUser = "dsh"
-	byPnpm = "pnpm"
-)
-
 // asked implements install.Job's Approved.
 func (a approver) asked(s install.Scripted) (by string, err error) {
 	list, err := a.list()
@@ -73,7 +67,7 @@ func (a approver) asked(s install.Scripted) (by string, err error) {
 	}
 	for _, p := range list {
 		if p.Name == s.Name && !s.Content.IsZero() && p.Content == s.Content.String() {
-			return byUser, nil
+			return install.ByUser, nil
 		}
 	}
 	rules, err := a.rules()
@@ -81,7 +75,7 @@ func (a approver) asked(s install.Scripted) (by string, err error) {
 		return "", err
 	}
 	if verdict, _ := rules.Verdict(asPnpmKnows(s)); verdict == trust.Allowed {
-		return byPnpm, nil
+		return install.ByPnpm, nil
 	}
 	return "", nil
 }
@@ -220,7 +214,7 @@ func (a approver) say(s install.WithScripts) (PackageScripts, error) {
 	case by != "":
 		said.State = ScriptsApproved
 	case verdict == trust.Denied:
-		said.State, said.By = ScriptsDenied, byPnpm
+		said.State, said.By = ScriptsDenied, install.ByPnpm
 	}
 	return said, nil
 }
@@ -382,7 +376,7 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 		} else {
 			done.Packages[i].State = ScriptsApproved
 		}
-		done.Packages[i].By = byUser
+		done.Packages[i].By = install.ByUser
 	}
 	return done, nil
 }

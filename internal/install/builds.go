@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha512"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"dsh/internal/build"
 	"dsh/internal/fault"
 	"dsh/internal/install/store"
+	"dsh/internal/npmrange"
 	"dsh/internal/trust"
 )
 
@@ -45,11 +47,17 @@ type Pending struct {
 	Prepare bool `json:"prepare"`
 }
 
+// By whose word scripts run.
+const (
+	ByUser = "dsh"  // of exactly the content
+	ByPnpm = "pnpm" // of a name, a version or a source, in the profile's settings for pnpm
+)
+
 // Built is a package that was approved, and stands as its scripts made it.
 type Built struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	By      string `json:"by"` // by whose word: dsh or pnpm
+	By      string `json:"by"` // ByUser or ByPnpm
 	// Reused says that the store had the result already.
 	Reused bool `json:"reused"`
 	// Confinement says what held the scripts, in words; "" where none ran.
@@ -70,6 +78,9 @@ type building struct {
 	scripts scripts
 	reach   map[string]bool // the places that it can load something from, its own left out
 	tree    *tree
+	// confirm makes sure, once, that the approval is for what the lockfile says
+	// that the package is.
+	confirm func() error
 }
 
 // build finds out which packages of a tree stand as their scripts made them, in
@@ -78,7 +89,7 @@ type building struct {
 //
 // Where nobody approved anything, nothing is looked at.
 func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
-	t.built, j.built, j.leftOut = nil, nil, nil
+	t.built, j.built, j.leftOut, j.unconfirmed = nil, nil, nil, map[store.Integrity]bool{}
 	approved := map[string]string{}
 	if j.Approved != nil {
 		for at, n := range t.lock.Nodes {
@@ -116,7 +127,7 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 		}
 		reach := t.lock.reached([]string{at}, t.skipped)
 		delete(reach, at)
-		list = append(list, building{at, n, by, s, reach, t})
+		list = append(list, building{at, n, by, s, reach, t, sync.OnceValue(func() error { return j.confirm(ctx, c, n, by) })})
 	}
 	// Nothing of what the policy refuses runs.
 	if len(list) > 0 && j.Policy != nil && len(j.Policy.Licences) > 0 {
@@ -162,7 +173,7 @@ func (j *Job) buildOne(ctx context.Context, c *contents, b building) (store.Inte
 	id, entry := b.n.Integrity, t.entries[b.n.Integrity]
 	var err error
 	if len(b.scripts.prepare) > 0 {
-		id = b.preparedID()
+		id = j.preparedID(b)
 		if entry, err = j.once(ctx, id, b, func() (string, error) { return j.prepare(ctx, b, &done) }); err != nil {
 			return id, entry, err
 		}
@@ -190,6 +201,9 @@ func (j *Job) once(ctx context.Context, id store.Integrity, b building, make fun
 	if j.IgnoreScripts {
 		return store.Entry{}, errIgnored
 	}
+	if err := b.confirm(); err != nil {
+		return store.Entry{}, err
+	}
 	dir, err := make()
 	if err != nil {
 		return store.Entry{}, err
@@ -197,10 +211,68 @@ func (j *Job) once(ctx context.Context, id store.Integrity, b building, make fun
 	return j.Store.AddBuilt(ctx, id, dir, j.Store.Limits)
 }
 
+// confirm makes sure that a package whose scripts run by the word of pnpm's
+// settings is what it is called. These speak of names, versions and commits, and
+// which content is meant by them the lockfile says alone, which anybody may have
+// edited who has no say about scripts. Where nobody can be asked it is
+// [errIgnored], and the scripts wait for the word of the user.
+func (j *Job) confirm(ctx context.Context, c *contents, n Located, by string) error {
+	if by != ByPnpm {
+		return nil // the content itself was approved
+	}
+	err := c.find.confirm(ctx, n.Package)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, other := errors.AsType[*store.MismatchError](err); other {
+		err = fmt.Errorf("%s is something else in %s than where it comes from, and would run its scripts by that name: %w", n.describe(), LockName, err)
+		return fault.WithHint(err, "%s asks anew what it is; %s shows what the scripts of exactly this content are", j.command("update", n.Name), j.command("scripts"))
+	}
+	if err != nil {
+		j.unconfirmed[n.Integrity] = true
+		j.leftOut = append(j.leftOut, fmt.Sprintf("the scripts of %s did not run: pnpm's settings name it, and it could not be asked whether this is it: %v; %s lets exactly this content run",
+			n.describe(), err, j.command("approve", n.Name)))
+		return errIgnored
+	}
+	return nil
+}
+
+// confirm asks where a package comes from for its content. Another one is a
+// [*store.MismatchError].
+func (s *sources) confirm(ctx context.Context, pkg *Package) error {
+	if pkg.Origin.Kind != Registry {
+		_, err := s.fromOrigin(ctx, pkg.Origin, pkg.Integrity)
+		return err
+	}
+	version, err := npmrange.ParseVersion(pkg.Version)
+	if err != nil {
+		return err
+	}
+	m, err := s.job.Registry.Version(ctx, pkg.Name, version)
+	if err != nil {
+		return err
+	}
+	id, err := store.ParseIntegrity(m.Dist.Integrity)
+	if err == nil && id != pkg.Integrity {
+		err = &store.MismatchError{Want: pkg.Integrity, Got: id}
+	}
+	return err
+}
+
 // preparedID names what the scripts of a repository make of a package. What they
-// need is resolved when they run, so that it is not part of the name.
-func (b building) preparedID() store.Integrity {
-	return buildID("dsh-prepare 1", b.n.Integrity.String(), ThisPlatform().String(), nodeVersion())
+// need for that is resolved when they run: who is asked for it, and what the policy
+// lets in, are part of the name.
+func (j *Job) preparedID(b building) store.Integrity {
+	words := []string{"dsh-prepare 2", b.n.Integrity.String(), ThisPlatform().String(), nodeVersion()}
+	if j.Registry != nil {
+		words = append(words, j.Registry.Registries()...)
+	}
+	if policy := j.Policy.ForBuilding(); policy != nil {
+		policy.Limits = trust.Limits{}
+		text, _ := json.Marshal(policy) // it holds texts alone
+		words = append(words, string(text))
+	}
+	return buildID(words...)
 }
 
 // installedID names what a package's scripts make of a content of it, where it
@@ -346,7 +418,7 @@ func (j *Job) pending(t *tree) ([]Pending, error) {
 		if err == nil && j.Approved != nil && !j.IgnoreScripts {
 			by, err = j.Approved(p.Scripted)
 		}
-		if by == "" {
+		if by == "" || j.unconfirmed[p.Scripted.Content] {
 			list = append(list, p.Pending)
 		}
 	}

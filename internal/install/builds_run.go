@@ -122,7 +122,7 @@ func (j *Job) layDevelopment(ctx context.Context, b building, dir string) (map[s
 	settings.AutoPeers = true
 	sub := &Job{
 		Profile: j.Profile, Dir: dir, Files: dir, Store: j.Store, Registry: j.Registry, Offline: j.Offline, Before: j.Before,
-		Approved: j.Approved, IgnoreScripts: j.IgnoreScripts, Logs: j.Logs, Events: j.Events, Settings: &settings, Policy: j.Policy.ForBuilding(),
+		Approved: j.Approved, IgnoreScripts: j.IgnoreScripts, Logs: j.Logs, Events: j.Events, Settings: &settings, Policy: j.Policy.ForBuilding(), Admit: j.Admit,
 		manifest: own, before: own, author: b.n.Package, settings: settings, pinned: map[string]*Package{}, present: present{absent: true},
 	}
 	wishes := slices.DeleteFunc(sub.wishes(), func(w Wish) bool { return !ValidName(w.Name) })
@@ -145,6 +145,11 @@ func (j *Job) layDevelopment(ctx context.Context, b building, dir string) (map[s
 	if err := sub.holdSources(ctx, find, res.lock); err != nil {
 		return nil, err
 	}
+	warnings, err := sub.admit(res.lock)
+	if err != nil {
+		return nil, err
+	}
+	j.leftOut = append(j.leftOut, warnings...)
 	t := &tree{dir: dir, files: dir, lock: res.lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(res.lock)}
 	if err := sub.build(ctx, find.contents, t); err != nil {
 		return nil, err

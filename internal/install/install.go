@@ -106,11 +106,13 @@ type Job struct {
 	present  present
 	pinned   map[string]*Package // what this command picked for the profile's own dependencies
 	built    []Built
-	leftOut  []string           // what is to be said of builds
-	written  map[string]Written // what archives that this command keeps were made of, by dependency
-	archives map[string]string  // files with such archives, by place in the profile
-	notes    []string           // to be said where all goes well
-	entire   bool               // what is there already is held against the policy, too
+	leftOut  []string // what is to be said of builds
+	// unconfirmed are contents whose scripts did not run though settings let them.
+	unconfirmed map[store.Integrity]bool
+	written     map[string]Written // what archives that this command keeps were made of, by dependency
+	archives    map[string]string  // files with such archives, by place in the profile
+	notes       []string           // to be said where all goes well
+	entire      bool               // what is there already is held against the policy, too
 }
 
 // Result says what a job did.

@@ -194,6 +194,11 @@ func (s *sources) content(ctx context.Context, origin Origin, want store.Integri
 	if entry, ok := s.job.Store.Get(want); ok && entry.Check() == nil {
 		return entry, nil
 	}
+	return s.fromOrigin(ctx, origin, want)
+}
+
+// fromOrigin reads a content where it comes from, whatever the store has.
+func (s *sources) fromOrigin(ctx context.Context, origin Origin, want store.Integrity) (store.Entry, error) {
 	switch origin.Kind {
 	case Git:
 		return s.fromLocked(ctx, origin, want)

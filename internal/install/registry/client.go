@@ -3,8 +3,10 @@ package registry
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,6 +129,16 @@ func (c *Client) HTTP() *http.Client { return c.http }
 
 // RegistryFor is the registry of a package.
 func (c *Client) RegistryFor(name string) string { return c.config.RegistryFor(name) }
+
+// Registries is all that say where packages come from, the same for the same
+// settings: the default registry, and "@scope=address" for each scope, sorted.
+func (c *Client) Registries() []string {
+	list := []string{c.config.Registry}
+	for _, scope := range slices.Sorted(maps.Keys(c.config.Scopes)) {
+		list = append(list, scope+"="+c.config.Scopes[scope])
+	}
+	return list
+}
 
 // Packument is all that the registry knows about a package: its versions and
 // tags. The error is a *NotFoundError, an *AuthError, a *NetworkError, or the
