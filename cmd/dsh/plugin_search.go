@@ -43,14 +43,10 @@ func (r *runner) pluginSearch(p *pluginRun) error {
 		return ended(p.ctx, err)
 	}
 	for _, w := range report.Warnings {
-		p.ui.Warn(firstLine(w))
+		first, _, _ := strings.Cut(w, "\n")
+		p.ui.Warn(first)
 	}
 	return p.ui.Result(report, func(w io.Writer) { printSearch(w, p, report) })
-}
-
-func firstLine(text string) string {
-	first, _, _ := strings.Cut(text, "\n")
-	return first
 }
 
 func printSearch(w io.Writer, p *pluginRun, report *action.SearchReport) {

@@ -182,6 +182,7 @@ func TestOrigins(t *testing.T) {
 		{"http://127.0.0.1:1/x.tgz", Origin{Loopback: true}, "http://127.0.0.1:1/x.tgz"},
 		{"https://127.0.0.1:1/x.tgz", Origin{}, "a server of this machine"},
 		{"https://[::1]/x.tgz", Origin{}, "a server of this machine"},
+		{"https://0.0.0.0/x.tgz", Origin{}, "a server of this machine"},
 		{"https://a.localhost/x.tgz", Origin{}, "a server of this machine"},
 		{"git@github.com:o/r.git", Origin{SSH: true}, "git@github.com:o/r.git"},
 		{"git+ssh://git@host.example/o/r.git", Origin{SSH: true}, "git+ssh://git@host.example/o/r.git"},

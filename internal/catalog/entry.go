@@ -436,7 +436,7 @@ func (o Origin) admittedAddress(spec install.Spec, address string, no func(strin
 
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback() || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
+	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified()) || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost")
 }
 
 // fitting holds a spec against what else the entry says, and mends what is known
