@@ -201,19 +201,19 @@ func TestReferenceDocuments(t *testing.T) {
 		"profile which":              {{"profile", "which"}},
 		"profile use":                {{"profile", "use", "x"}},
 		"profile create":             {{"profile", "create", "made", "--bundles", "./bundle"}},
-		"profile copy":               {{"profile", "copy", "made", "copied"}},
+		"profile copy":               {{"profile", "copy", "made", "copied"}, {"first", "plugin", "--profile", "makes", "add", "@acme/makes@1.1.0"}, {"first", "plugin", "--profile", "makes", "approve", "@acme/makes", "--yes"}, {"profile", "copy", "makes", "alike"}},
 		"profile rename":             {{"profile", "rename", "named", "renamed"}},
 		"profile remove":             {{"profile", "remove", "bad", "--yes"}},
 		"profile export":             {{"profile", "export", "shared"}},
 		"profile import --dry-run":   {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got", "--dry-run"}},
-		"profile import":             {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got"}},
+		"profile import":             {{"profile", "import", "shared.dsh-profile.tar.gz", "--name", "got"}, {"first", "profile", "export", "makes"}, {"profile", "import", "makes.dsh-profile.tar.gz", "--name", "equal"}},
 		"profile diff":               {{"profile", "diff", "made", "x"}, {"profile", "diff", "x", "headless"}},
 		"profile history":            {{"profile", "history"}},
-		"profile rollback":           {{"profile", "rollback"}},
+		"profile rollback":           {{"profile", "rollback"}, {"first", "plugin", "--profile", "makes", "remove", "@acme/makes"}, {"profile", "rollback", "makes"}},
 		"profile pin":                {{"profile", "pin", "1"}},
 		"profile undelete":           {{"profile", "undelete", "bad"}},
 		"profile safe --dump-config": {{"profile", "safe", "x", "--dump-config"}},
-		"profile repair":             {{"profile", "repair", "x", "--dry-run"}},
+		"profile repair":             {{"profile", "repair", "x", "--dry-run"}, {"lose", "profiles/makes/node_modules/@acme/makes"}, {"profile", "repair", "makes", "--yes"}, {"first", "plugin", "--profile", "makes", "approve", "--revoke", "@acme/makes"}},
 		"profile adopt":              {{"profile", "adopt", "pnpms"}},
 		"trust":                      {{"trust"}},
 		"trust --list":               {{"trust", "--list"}},
@@ -254,8 +254,17 @@ func TestReferenceDocuments(t *testing.T) {
 	dir := documentsHome(t)
 	for _, name := range order(commands) {
 		for _, args := range run[name] {
-			if args[0] == "push" {
+			switch args[0] {
+			case "push":
 				push()
+				continue
+			case "lose":
+				if err := os.RemoveAll(filepath.Join(dir, "user/.dsh", args[1])); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			case "first": // something for the next one to tell of
+				resultOf(t, dir, registry.URL(), args[1:])
 				continue
 			}
 			page.where = strings.Join(args, " ")

@@ -328,6 +328,7 @@ func printRollback(w io.Writer, done *action.RolledBack) {
 		}
 		fmt.Fprintf(w, "  %s: %s\n", verb, ui.Clean(someOf(done.Missing)))
 	}
+	printBuilt(w, done.Built)
 	if done.DryRun {
 		fmt.Fprintln(w, "nothing was changed")
 	}

@@ -32,6 +32,8 @@ type Made struct {
 	Bundles []string           `json:"bundles"`
 	Changes []install.Change   `json:"changes"`
 	Tree    install.TreeChange `json:"packages"`
+	// Built are packages that stand as their scripts made them.
+	Built []install.Built `json:"built,omitempty"`
 	// References are places that name the directory of the profile that was
 	// copied.
 	References []Reference `json:"references"`
@@ -96,7 +98,7 @@ func Create(ctx context.Context, env Env, opts CreateOptions) (made *Made, err e
 		if err := tx.WriteFile("package.json", result.Manifest.Bytes(), 0o644); err != nil {
 			return nil, err
 		}
-		after.Manifest, made.Changes, made.Tree = result.Manifest, result.Changes, result.Tree
+		after.Manifest, made.Changes, made.Tree, made.Built = result.Manifest, result.Changes, result.Tree, result.Built
 		was, will = lockedPackages(p.Dir, result), stagedPackages(p.Dir, result)
 		made.Warnings = append(made.Warnings, result.Warnings...)
 	}

@@ -53,6 +53,8 @@ type RolledBack struct {
 	// where that was not dsh, so that it was made anew.
 	Packages PackageCounts `json:"packages"`
 	Replaced string        `json:"replaced"`
+	// Built are packages that stand as their scripts made them.
+	Built []install.Built `json:"built,omitempty"`
 	// Saved is the generation that the change made, 0 if none.
 	Saved    int      `json:"saved"`
 	remade   []string // archives that no generation holds, made anew
@@ -294,7 +296,7 @@ func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *st
 			return fmt.Errorf("restoring the packages of generation %d, nothing was changed: %w", target.ID, err)
 		}
 		done.Packages = PackageCounts{result.Tree.Added, result.Tree.Removed, result.Tree.Changed}
-		done.Replaced = result.Tree.Replaced
+		done.Replaced, done.Built = result.Tree.Replaced, result.Built
 		done.Warnings = append(done.Warnings, result.Warnings...)
 		done.remade = result.Archives
 		find = stagedPackages(s.dir(), result)
