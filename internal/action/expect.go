@@ -10,6 +10,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/inspect"
 	"dsh/internal/install"
+	"dsh/internal/install/store"
 	"dsh/internal/installation"
 )
 
@@ -103,11 +104,25 @@ func belowText(result *install.Result, name string) string {
 	if !ok || s.Files == "" {
 		return ""
 	}
-	below := inspect.BundlesBelow(s.Files)
+	below := inspect.BundlesBelow(s.Files, pathsOf(result.Listed(name)))
 	if len(below) == 0 {
 		return ""
 	}
 	return "; there are bundles in its folders " + strings.Join(below, ", ")
+}
+
+// pathsOf are the paths of files, those of links aside; nil of nil.
+func pathsOf(files []store.File) []string {
+	if files == nil {
+		return nil
+	}
+	paths := make([]string, 0, len(files))
+	for _, f := range files {
+		if f.Link == "" {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
 }
 
 // inert is a warning for each package that a job adds, that brings no layer, and in

@@ -234,7 +234,7 @@ func (env Env) describe(p *profile.Profile, spec install.Spec, looked *install.L
 		Dependencies: InfoDependencies{Direct: len(m.Dependencies) + len(m.OptionalDependencies), Largest: []InfoPackage{}, Scripts: []InfoScripted{}, Hosts: []install.HostCopy{}},
 		Scripts:      append([]install.Script{}, looked.Scripts...),
 		Native:       InfoNative{Files: []string{}, OS: append([]string{}, m.OS...), CPU: append([]string{}, m.CPU...), Runs: looked.Runs},
-		Missing:      []inspect.Lack{}, Below: append([]string{}, inspect.BundlesBelow(looked.Dir)...),
+		Missing:      []inspect.Lack{}, Below: append([]string{}, inspect.BundlesBelow(looked.Dir, pathsOf(looked.Files))...),
 	}
 	if pkg, ok, err := installation.Find(p.Dir, looked.Name); err == nil && ok {
 		if _, _, depends := p.Manifest.Dependency(looked.Name); depends {

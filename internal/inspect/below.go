@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"io/fs"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,40 +22,60 @@ const (
 
 // BundlesBelow are the folders of a package, slash-separated and sorted, that are
 // bundles by themselves: the members of a repository that was added as a whole.
-func BundlesBelow(dir string) []string {
+// files are the package's, slash-separated; where they are nil, the folders are read.
+func BundlesBelow(dir string, files []string) []string {
+	if files == nil {
+		files = manifestsBelow(dir)
+	}
+	var found []string
+	for _, file := range files {
+		folder, ok := strings.CutSuffix(file, "/package.json")
+		if !ok || !mayBeMember(folder) {
+			continue
+		}
+		text, err := profile.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+		if err != nil {
+			continue // what cannot be read is no bundle
+		}
+		if m, err := manifest.Parse(text); err == nil && m.Layer {
+			if found = append(found, folder); len(found) == belowMost {
+				break
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// mayBeMember reports whether a folder is one of those in which bundles are looked
+// for.
+func mayBeMember(folder string) bool {
+	parts := strings.Split(folder, "/")
+	return len(parts) <= belowDepth && !slices.ContainsFunc(parts, func(part string) bool {
+		return part == "node_modules" || strings.HasPrefix(part, ".")
+	})
+}
+
+// manifestsBelow are the files package.json in folders of a directory.
+func manifestsBelow(dir string) []string {
 	var found []string
 	folders := 0
-	_ = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if d != nil && d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil // what cannot be read is no bundle
-		}
-		rel, _ := filepath.Rel(dir, file)
-		rel = filepath.ToSlash(rel)
+	_ = fs.WalkDir(os.DirFS(dir), ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
-		case d.IsDir() && rel == ".":
+		case err != nil && d != nil && d.IsDir():
+			return fs.SkipDir // what cannot be read is no bundle
+		case err != nil || file == ".":
 		case d.IsDir():
 			if folders++; folders > belowFolder {
 				return fs.SkipAll
 			}
-			if d.Name() == "node_modules" || d.Name()[0] == '.' || strings.Count(rel, "/") >= belowDepth {
+			if !mayBeMember(file) {
 				return fs.SkipDir
 			}
-		case d.Name() == "package.json" && rel != "package.json" && d.Type().IsRegular():
-			text, err := profile.ReadFile(file)
-			if err != nil {
-				return nil
-			}
-			if m, err := manifest.Parse(text); err == nil && m.Layer {
-				if found = append(found, strings.TrimSuffix(rel, "/package.json")); len(found) == belowMost {
-					return fs.SkipAll
-				}
-			}
+		case path.Base(file) == "package.json" && d.Type().IsRegular():
+			found = append(found, file)
 		}
 		return nil
 	})
-	slices.Sort(found)
 	return found
 }

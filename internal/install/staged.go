@@ -1,6 +1,10 @@
 package install
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"dsh/internal/install/store"
+)
 
 // Staged is a package as it will be once a job is committed.
 type Staged struct {
@@ -34,6 +38,20 @@ func (r *Result) Staged(name string) (s Staged, ok bool) {
 		s.Files = filepath.Join(t.files, filepath.FromSlash(at))
 	}
 	return s, true
+}
+
+// Listed is the files of a package of the profile's own node_modules as it will be,
+// where the store was asked for it and knows them; nil elsewhere.
+func (r *Result) Listed(name string) []store.File {
+	n, ok := r.tree.lock.at("node_modules/" + name)
+	if !ok || n.Integrity.IsZero() {
+		return nil
+	}
+	entry, ok := r.tree.entries[n.Integrity]
+	if !ok {
+		return nil
+	}
+	return entry.Files()
 }
 
 // Kept says whether the profile's lockfile had the package of a name before as
