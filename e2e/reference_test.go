@@ -54,6 +54,31 @@ func TestReferenceFindings(t *testing.T) {
 	}
 }
 
+// TestReferenceAgentPluginRules compares the table of what can be wrong with an
+// Agent Plugin with what the program has.
+func TestReferenceAgentPluginRules(t *testing.T) {
+	_, section, ok := strings.Cut(reference(t), "\n## `dsh agent-plugin`\n")
+	section, _, closed := strings.Cut(section, "\n## ")
+	source, err := os.ReadFile(filepath.Join(root(), "internal", "agentplugin", "diagnostic.go"))
+	if !ok || !closed || err != nil {
+		t.Fatal("the reference has no rules of Agent Plugins", err)
+	}
+	codes := map[string]string{}
+	for _, m := range regexp.MustCompile(`(\w+) +Rule = "([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
+		codes[m[1]] = m[2]
+	}
+	var want, named []string
+	for _, m := range regexp.MustCompile(`(\w+): +\{"([0-9.]+)", (\w+)\}`).FindAllStringSubmatch(string(source), -1) {
+		want = append(want, codes[m[1]]+" "+m[2]+" "+strings.ToLower(m[3]))
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([0-9.]+) \\| (\\w+) \\|").FindAllStringSubmatch(section, -1) {
+		named = append(named, strings.Join(m[1:], " "))
+	}
+	if diff := cmp.Diff(want, named); diff != "" || len(want) != len(codes) || len(want) == 0 {
+		t.Errorf("the rules of the program and the table differ (-program +table)\n%s", diff)
+	}
+}
+
 // findingCodes are the constants of type check.Code, sorted.
 func findingCodes(t *testing.T) []string {
 	t.Helper()
@@ -120,7 +145,7 @@ func TestReferenceCommands(t *testing.T) {
 		}
 		return verbs, flags
 	}
-	for _, command := range []string{"plugin", "config", "profile", "store", "trust", "catalog"} {
+	for _, command := range []string{"plugin", "config", "profile", "store", "trust", "agent-plugin", "catalog"} {
 		_, section, ok := strings.Cut(page, "\n## `dsh "+command+"`\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !ok {
@@ -218,6 +243,9 @@ func TestReferenceDocuments(t *testing.T) {
 		"trust":                      {{"trust"}},
 		"trust --list":               {{"trust", "--list"}},
 		"trust --revoke":             {{"trust", "--revoke"}},
+		"agent-plugin check":         {{"agent-plugin", "check", "agent"}},
+		"agent-plugin inspect":       {{"agent-plugin", "inspect", "agent"}, {"agent-plugin", "inspect", "bundle"}},
+		"agent-plugin new":           {{"agent-plugin", "new", "begun"}},
 		"store status":               {{"store", "status"}},
 		"store prune":                {{"store", "prune"}},
 		"plugin copy":                {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
@@ -416,6 +444,17 @@ dsh-index 1
 -- project/bundle/p.yml --
 - insert: [{id: row, name: b}]
 -- project/.git/HEAD --
+-- project/agent/plugin.json --
+{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "agent", "x": 1}
+-- project/agent/skills/s/SKILL.md --
+---
+name: s
+description: d
+---
+-- project/agent/mcp.json --
+{"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers": {
+  "a": {"type": "stdio", "command": "node", "args": ["x"], "env": {"K": "v"}, "cwd": "./skills"},
+  "b": {"type": "sse", "url": "https://example.com/", "headers": {"K": "v"}}, "c": {}}}
 -- project/bad.yml --
 - set: {id: a, disabled: true}
 -- project/.dsh/cordis.patch.yml --

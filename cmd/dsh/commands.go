@@ -15,7 +15,7 @@ import (
 
 // commands is dsh's own commands.
 func (r *runner) commands() []*cli.Command {
-	return []*cli.Command{r.pluginCommand(), r.profileCommand(), r.configCommand(), r.storeCommand(), r.trustCommand(), r.catalogCommand()}
+	return []*cli.Command{r.pluginCommand(), r.profileCommand(), r.configCommand(), r.storeCommand(), r.trustCommand(), r.agentPluginCommand(), r.catalogCommand()}
 }
 
 // own runs one of them.
