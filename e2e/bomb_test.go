@@ -112,3 +112,61 @@ func TestBombs(t *testing.T) {
 		t.Errorf("something was written beside the archives: %v, %v", list, err)
 	}
 }
+
+// What the limits allow is not held in memory either: neither when it is added,
+// nor when the archive that the profile keeps of it is made anew.
+func TestLargeKeptArchive(t *testing.T) {
+	u := newUser(t, filepath.Join(sourceDir(), "testdata", "registry"))
+	u.must(t, "plugin", "--profile", "demo", "add", "left")
+	if err := os.WriteFile(filepath.Join(u.home, "policy.yaml"), []byte("limits: { unpacked: 512MiB, ratio: 2000 }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "large.zip")
+	const size = 160 << 20
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zw := zip.NewWriter(out)
+	for name, content := range map[string]io.Reader{
+		"large/package.json":     strings.NewReader(`{"name": "large", "version": "1.0.0", "dsh": {"bundle": {"patch": "cordis.patch.yml"}}}`),
+		"large/cordis.patch.yml": strings.NewReader("- insert: [{id: large, name: large}]\n"),
+		"large/data":             io.LimitReader(zeros{}, size),
+	} {
+		w, createErr := zw.Create(name)
+		if createErr != nil {
+			t.Fatal(createErr)
+		}
+		_, copyErr := io.Copy(w, content)
+		err = errors.Join(err, copyErr)
+	}
+	if err := errors.Join(err, zw.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{
+		"plugin --profile demo add " + file, "plugin --profile demo install --force", "plugin --profile demo remove large", "profile rollback demo",
+	} {
+		cmd := u.dsh(strings.Fields(words)...)
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = &said, &said
+		peak, _ := runWatched(cmd) // the exit code tells
+		if code := cmd.ProcessState.ExitCode(); code != 0 {
+			t.Fatalf("%s: exit code %d, %s", words, code, said.String())
+		}
+		t.Logf("%s: %d MiB", words, peak>>20)
+		if peak > size/2 {
+			t.Errorf("%s: %d MiB of memory", words, peak>>20)
+		}
+	}
+	if kept, err := filepath.Glob(filepath.Join(u.home, "profiles", "demo", "archives", "large-1.0.0-*.tgz")); err != nil || len(kept) != 1 {
+		t.Errorf("%v is kept, %v", kept, err)
+	}
+}
+
+// zeros is as many bytes as anybody reads.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

@@ -1,9 +1,9 @@
 package install
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -141,9 +141,16 @@ func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Wr
 	if err != nil {
 		return fmt.Errorf("%s, a source of %s: %w", LockName, name, err)
 	}
+	if spec.Kind != URL && spec.Kind != Archive {
+		// Nobody but who writes lockfiles by hand asked for that.
+		return fault.WithHint(fault.Errorf(fault.Policy, "%s, a source of %s: %s is no archive, and only archives are kept as others", LockName, name, ShownSpec(was.From)),
+			"if you want the package from there: %s", j.command("add", name+"@"+ShownSpec(was.From)))
+	}
 	spec.Name = name
 	if _, err := os.Stat(spec.Place); spec.Kind == Archive && errors.Is(err, fs.ErrNotExist) {
-		return nil // what was made of it is kept, so that the file may go
+		// What was made of it is kept, so that the file may go.
+		j.notes = append(j.notes, fmt.Sprintf("%s: %s is not there any more; what was made of it stays", name, nativePlace(j.Dir, filepath.ToSlash(spec.Place))))
+		return nil
 	}
 	if err := find.admits([]Spec{spec}); err != nil {
 		return err
@@ -151,6 +158,10 @@ func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Wr
 	pkg, err := find.find(ctx, spec)
 	if err != nil {
 		return err
+	}
+	if locked, ok := j.locked.at("node_modules/" + name); ok && locked.Name != pkg.Name {
+		return fault.WithHint(fault.Errorf(fault.Package, "%s is made of %s, which holds the package %s now, and held %s", name, ShownSpec(was.From), pkg.describe(), locked.Name),
+			"to take that in its place: %s, then %s", j.command("remove", name), j.command("add", ShownSpec(was.From)))
 	}
 	_, kind, _ := j.manifest.Dependency(name)
 	m := find.made(spec)
@@ -218,8 +229,16 @@ func (j *Job) archiveChanges(lock *Lock) (write map[string]store.Integrity, remo
 		remove = append(remove, j.strays(lock)...)
 	}
 	slices.Sort(remove)
-	maps.DeleteFunc(write, func(at string, _ store.Integrity) bool { return j.archives[at] == "" && exists(j.Files, at) })
+	maps.DeleteFunc(write, func(at string, id store.Integrity) bool { return j.archives[at] == "" && j.keeps(at, id) })
 	return write, slices.Compact(remove)
+}
+
+// keeps reports whether the profile has an archive: there is a file, and no link.
+// Its content is read only where all is checked.
+func (j *Job) keeps(at string, id store.Integrity) bool {
+	file := filepath.Join(j.Files, filepath.FromSlash(at))
+	info, err := os.Lstat(file)
+	return err == nil && info.Mode().IsRegular() && (!j.Check || CheckArchive(file, id) == nil)
 }
 
 // strays is the archives in the profile that nothing in a lock points to and that
@@ -274,15 +293,12 @@ func (l *Lock) names(at string) bool {
 func (j *Job) stageArchives(ctx context.Context, lock *Lock) (written []string, changed bool, err error) {
 	write, remove := j.archiveChanges(lock)
 	for _, at := range sortedKeys(write) {
-		data, err := j.archiveData(ctx, at, write[at])
-		if err != nil && j.archives[at] == "" && ctx.Err() == nil {
-			j.notes = append(j.notes, fmt.Sprintf("%s is lost, and cannot be made anew: %v", at, err))
+		err := j.stageArchive(ctx, at, write[at])
+		if lost, ok := errors.AsType[*lostError](err); ok && j.archives[at] == "" {
+			j.notes = append(j.notes, fmt.Sprintf("%s is lost, and cannot be made anew: %v", at, lost))
 			continue
 		}
 		if err != nil {
-			return nil, false, err
-		}
-		if err := j.Tx.WriteFile(at, data, 0o644); err != nil {
 			return nil, false, err
 		}
 		written = append(written, at)
@@ -307,37 +323,56 @@ func (j *Job) onlyArchives(places []string) bool {
 	})
 }
 
-func (j *Job) archiveData(ctx context.Context, at string, want store.Integrity) ([]byte, error) {
-	if file := j.archives[at]; file != "" {
-		data, err := os.ReadFile(file)
-		if err == nil {
-			if id, err := ArchiveIntegrity(bytes.NewReader(data)); err == nil && id == want {
-				return data, nil
-			}
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+// lostError is why the store cannot give an archive that a profile keeps.
+type lostError struct{ error }
+
+func (e *lostError) Unwrap() error { return e.error }
+
+// stageArchive puts one archive into the transaction, from the file that is to
+// come or else from the store. It can be as large as packages may be, so it is
+// never whole in memory.
+func (j *Job) stageArchive(ctx context.Context, at string, want store.Integrity) error {
+	if file := j.archives[at]; file != "" && CheckArchive(file, want) == nil {
+		return j.Tx.WriteFrom(at, 0o644, func(w io.Writer) error {
+			return hashedAs(w, want, func(w io.Writer) error {
+				in, err := os.Open(file)
+				if err != nil {
+					return err
+				}
+				defer in.Close()
+				_, err = io.Copy(w, in)
+				return err
+			})
+		})
 	}
 	entry, ok := j.Store.Get(want)
 	if !ok {
-		return nil, fault.Errorf(fault.Package, "the store does not have what was in it")
+		return &lostError{fault.Errorf(fault.Package, "the store does not have what was in it")}
 	}
-	return Remade(ctx, entry, j.Store.Limits)
+	if err := Remake(ctx, io.Discard, entry, j.Store.Limits); err != nil {
+		return cmp.Or(ctx.Err(), error(&lostError{err}))
+	}
+	return j.Tx.WriteFrom(at, 0o644, func(w io.Writer) error { return Remake(ctx, w, entry, j.Store.Limits) })
 }
 
-// Remade is the bytes of an archive that a profile keeps, made anew from the
-// content that the store has of it. What has another hash is no such archive, and
-// a [*store.MismatchError].
-func Remade(ctx context.Context, entry store.Entry, limits unpack.Limits) ([]byte, error) {
-	var b bytes.Buffer
-	if err := PackEntry(ctx, &b, entry, limits); err != nil {
-		return nil, err
+// hashedAs fails if what fill writes has another hash than want.
+func hashedAs(w io.Writer, want store.Integrity, fill func(io.Writer) error) error {
+	sum := sha512.New()
+	if err := fill(io.MultiWriter(w, sum)); err != nil {
+		return err
 	}
-	got, err := ArchiveIntegrity(bytes.NewReader(b.Bytes()))
-	if err == nil && got != entry.Integrity {
-		err = &store.MismatchError{Want: entry.Integrity, Got: got}
+	got, err := integrityOf(sum)
+	if err == nil && got != want {
+		err = &store.MismatchError{Want: want, Got: got}
 	}
-	return b.Bytes(), err
+	return err
+}
+
+// Remake writes an archive that a profile keeps anew, from the content that the
+// store has of it. What has another hash is no such archive, and a
+// [*store.MismatchError].
+func Remake(ctx context.Context, w io.Writer, entry store.Entry, limits unpack.Limits) error {
+	return hashedAs(w, entry.Integrity, func(w io.Writer) error { return PackEntry(ctx, w, entry, limits) })
 }
 
 // PackEntry writes a content of the store as an archive such as registries have:

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -129,9 +130,13 @@ func CheckArchive(file string, want store.Integrity) error {
 
 // ArchiveIntegrity is the hash of the bytes of an archive.
 func ArchiveIntegrity(r io.Reader) (store.Integrity, error) {
-	hash := sha512.New()
-	if _, err := io.Copy(hash, r); err != nil {
+	sum := sha512.New()
+	if _, err := io.Copy(sum, r); err != nil {
 		return store.Integrity{}, err
 	}
-	return store.ParseIntegrity("sha512-" + base64.StdEncoding.EncodeToString(hash.Sum(nil)))
+	return integrityOf(sum)
+}
+
+func integrityOf(sum hash.Hash) (store.Integrity, error) {
+	return store.ParseIntegrity("sha512-" + base64.StdEncoding.EncodeToString(sum.Sum(nil)))
 }

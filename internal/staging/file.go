@@ -123,6 +123,14 @@ func (d disk) writeTemp(dir string, data []byte, perm fs.FileMode, exact bool) (
 // writeNew makes a file with its content and permissions on the disk, or leaves
 // nothing.
 func (d disk) writeNew(path string, data []byte, perm fs.FileMode, exact bool) error {
+	return d.fillNew(path, perm, exact, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// fillNew is writeNew of what fill writes.
+func (d disk) fillNew(path string, perm fs.FileMode, exact bool, fill func(io.Writer) error) error {
 	f, err := d.Create(path, perm)
 	if err != nil {
 		return err
@@ -131,7 +139,7 @@ func (d disk) writeNew(path string, data []byte, perm fs.FileMode, exact bool) e
 		err = d.Chmod(path, perm)
 	}
 	if err == nil {
-		_, err = f.Write(data)
+		err = fill(f)
 	}
 	if err == nil {
 		err = f.Sync()

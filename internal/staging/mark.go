@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -157,14 +158,19 @@ func (c *change) markOfDir(dir string) (string, error) {
 
 // digest is of the content of a file; "" is of no file.
 func (d disk) digest(path string) (string, error) {
-	data, err := d.readFile(path)
+	f, err := d.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return digestOf(data), nil
+	sum := sha256.New()
+	_, err = io.Copy(sum, f) // files may be larger than what memory should hold
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 func digestOf(data []byte) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -204,6 +205,25 @@ func (tx *Tx) WriteFile(rel string, data []byte, perm fs.FileMode) error {
 		return fmt.Errorf("staging %s: %w", rel, err)
 	}
 	tx.targets[rel] = target{staged: staged, follow: true}
+	return nil
+}
+
+// WriteFrom stages a file rel of the profile that may be large: its content is what
+// fill writes, and never whole in memory. It takes the place of whatever is there,
+// a link too.
+func (tx *Tx) WriteFrom(rel string, perm fs.FileMode, fill func(io.Writer) error) error {
+	rel, err := tx.local(rel)
+	if err != nil {
+		return err
+	}
+	if err := tx.see(rel, false); err != nil {
+		return err
+	}
+	staged, path := tx.newFile()
+	if err := tx.change.fillNew(path, perm, false, fill); err != nil {
+		return fmt.Errorf("staging %s: %w", rel, err)
+	}
+	tx.targets[rel] = target{staged: staged}
 	return nil
 }
 

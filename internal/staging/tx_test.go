@@ -2,6 +2,7 @@ package staging
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -79,6 +80,39 @@ func TestTxCommit(t *testing.T) {
 	})
 	if diff := cmp.Diff(want, content(t, home)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is written from somewhere takes the place of a link, and does not go
+// through it; what fails on the way is no change.
+func TestTxWriteFrom(t *testing.T) {
+	home := newHome(t)
+	dir := placeIn(home).Dir
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.WriteFile(outside, []byte("theirs"), 0o644), os.Symlink(outside, filepath.Join(dir, "large.tgz")))
+	write := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, writeErr := io.WriteString(w, text)
+			return errors.Join(writeErr, err)
+		}
+	}
+	tx := begin(t, home, nil)
+	cause := errors.New("half of it")
+	if err := tx.WriteFrom("sub/half", 0o644, write("ha", cause)); !errors.Is(err, cause) {
+		t.Errorf("got %v", err)
+	}
+	must(t, tx.WriteFrom("large.tgz", 0o644, write("ours", nil)), tx.Commit())
+	info, err := os.Lstat(filepath.Join(dir, "large.tgz"))
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(dir, "large.tgz"))
+	must(t, err)
+	theirs, err := os.ReadFile(outside)
+	must(t, err)
+	if !info.Mode().IsRegular() || string(text) != "ours" || string(theirs) != "theirs" {
+		t.Errorf("%v %q, and %q outside", info.Mode(), text, theirs)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "sub/half")); err == nil {
+		t.Error("what failed was written")
 	}
 }
 

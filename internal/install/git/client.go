@@ -106,6 +106,10 @@ func parseRemote(text string) (remote, error) {
 	if strings.HasPrefix(u.Host, "-") || strings.HasPrefix(u.Hostname(), "-") || strings.HasPrefix(u.User.Username(), "-") || strings.HasPrefix(u.Path, "/-") && u.Scheme == "ssh" {
 		return refuse("begins a name with a dash, which programs take for an option")
 	}
+	// A host stands in a setting of git, and is an argument of ssh.
+	if strings.ContainsFunc(u.Host, isOddInHost) {
+		return refuse("has a host with a character in it that no host's name has")
+	}
 	switch u.Scheme {
 	case "https", "http":
 		if u.Hostname() == "" {
@@ -138,6 +142,12 @@ func parseRemote(text string) (remote, error) {
 		return refuse("is neither https nor ssh nor file")
 	}
 	return r, nil
+}
+
+// isOddInHost reports whether a character is none of names and addresses of hosts
+// and their ports. Letters of any script can be in a name.
+func isOddInHost(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.M, r) && !strings.ContainsRune(".-_:[]%", r)
 }
 
 // IsLoopback reports whether a host is this machine, to which nothing need be

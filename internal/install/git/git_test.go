@@ -395,6 +395,7 @@ func TestAddresses(t *testing.T) {
 		"ext::sh -c touch%20/tmp/x", "ext::sh", "--upload-pack=touch", "-x", "/tmp", "./x", "git://h/r", "http://example.test/r.git", "ftp://h/r",
 		"https://-oProxyCommand=x/r", "ssh://-oProxyCommand=x/r", "ssh://h/-x", "https://h/r?x=y", "https://h/r\n", "https:///r", "file://other/r", "git@h:o/r.git", "fd::17",
 		"ssh://u:secret@h/r", "transport::https://h/r", "https://u:%0aquit@h/r",
+		"https://u:p@127.0.0.1.helper=!touch$IFS/x;:4999/o/r.git", "ssh://git@h;x/r", "https://h.x=y/r", "https://h!/r",
 	} {
 		_, err := w.client.Refs(t.Context(), address)
 		if _, ok := errors.AsType[*RemoteError](err); !ok || fault.ClassOf(err) != fault.Policy {
