@@ -2,7 +2,6 @@ package advisory
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -249,6 +248,3 @@ func (a *Advisory) add(other *Advisory) {
 	}
 	a.affected = append(a.affected, other.affected...)
 }
-
-// String is the advisory in a few words.
-func (a *Advisory) String() string { return fmt.Sprintf("%s (%s)", a.ID, a.Package) }

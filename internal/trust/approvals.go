@@ -49,15 +49,11 @@ func OpenApprovals(file string) *Approvals {
 	}}
 }
 
-// Approved says whether the scripts of a package may run: only if it was approved
-// by this name with exactly this content. A new version, commit or content was
-// not.
-func (a *Approvals) Approved(name, content string) (bool, error) {
-	list, err := a.record.read()
-	if err != nil || content == "" {
-		return false, err
-	}
-	return slices.ContainsFunc(list, func(p Approval) bool { return p.is(name, content) }), nil
+// Approved says whether by a list of approvals the scripts of a package may run: only
+// if it was approved by this name with exactly this content. A new version, commit or
+// content was not.
+func Approved(list []Approval, name, content string) bool {
+	return content != "" && slices.ContainsFunc(list, func(p Approval) bool { return p.is(name, content) })
 }
 
 // List is every approval, sorted by name and version.

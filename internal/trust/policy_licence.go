@@ -101,30 +101,6 @@ func ParseLicence(text string) (*Licence, error) {
 	return l, nil
 }
 
-// String writes the expression with the parentheses that it needs.
-func (l *Licence) String() string { return l.text(or) }
-
-func (l *Licence) text(outer licenceOp) string {
-	switch l.op {
-	case and:
-		return l.left.text(and) + " AND " + l.right.text(and)
-	case or:
-		text := l.left.text(or) + " OR " + l.right.text(or)
-		if outer == and {
-			return "(" + text + ")"
-		}
-		return text
-	}
-	text := l.id
-	if l.later {
-		text += "+"
-	}
-	if l.exception != "" {
-		text += " WITH " + l.exception
-	}
-	return text
-}
-
 // metBy reports whether a licence of the expression can be chosen so that all of
 // it is allowed. Who may use a licence may use it with an exception, which only
 // ever allows more, and under "or any later version".

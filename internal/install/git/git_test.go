@@ -277,7 +277,7 @@ func TestPeek(t *testing.T) {
 	if text, err := tree.ReadFile(t.Context(), "packages/one/package.json"); err != nil || string(text) != "{\"name\":\"one\"}\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if _, err := tree.ReadFile(t.Context(), "none"); !IsNotExist(err) {
+	if _, err := tree.ReadFile(t.Context(), "none"); !errors.Is(err, errNoFile) {
 		t.Errorf("of a file that is not there: %v", err)
 	}
 	if got := tree.Packages(); !slices.Equal(got, []string{"", "packages/one", "packages/two"}) {

@@ -403,9 +403,6 @@ func (t *Tree) note(files []file) {
 	}
 }
 
-// IsNotExist reports whether an error of ReadFile says that there is no such file.
-func IsNotExist(err error) bool { return errors.Is(err, errNoFile) }
-
 // Packages lists the folders with a package.json, "" for the top, without what
 // stands in a node_modules.
 func (t *Tree) Packages() []string {

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -186,25 +184,6 @@ func walkTar(ctx context.Context, text io.Reader, packed *counted, limits Limits
 			return err
 		}
 	}
-}
-
-// Top is the one folder that all files of an archive are in, "" where there is none:
-// archives of releases have one or not, as their makers like.
-func Top(ctx context.Context, r io.ReaderAt, size int64, limits Limits) (string, error) {
-	top, several := "", false
-	err := Walk(ctx, r, size, limits, func(m Member, _ io.Reader) error {
-		if m.Type == Dir || m.Type == Meta {
-			return nil
-		}
-		first, rest, _ := strings.Cut(path.Clean(m.Name), "/")
-		several = several || rest == "" || top != "" && first != top
-		top = first
-		return nil
-	})
-	if err != nil || several || !fs.ValidPath(top) {
-		return "", err
-	}
-	return top, nil
 }
 
 // TypeOf is the type of a member by its flag in a tar archive.
