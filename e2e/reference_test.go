@@ -205,6 +205,15 @@ func TestReferenceDocuments(t *testing.T) {
 	}
 	push()
 	repository := "git+file://" + filepath.ToSlash(repositories.Dir("o/r")) + "#main"
+	source := t.TempDir()
+	err = gittest.Write(source, "-- package.json --\n{\"name\": \"source\", \"version\": \"1.0.0\", \"main\": \"lib.js\", \"scripts\": {\"prepare\": \"echo > lib.js\"}}\n")
+	if err == nil {
+		_, err = repositories.Commit("o/source", "main", source)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofSource := "git+file://" + filepath.ToSlash(repositories.Dir("o/source")) + "#main"
 	run := map[string][][]string{
 		"config explain":             {{"config", "explain"}},
 		"config explain ROW.KEY":     {{"config", "explain", "web"}, {"config", "explain", "web.hst"}, {"config", "explain", "box"}, {"config", "explain", "late"}, {"config", "explain", "expressions"}},
@@ -267,7 +276,7 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin policy":              {{"plugin", "--profile", "team", "policy"}},
 		"plugin scripts":             {{"plugin", "--profile", "scripted", "scripts"}},
 		"plugin approve":             {{"plugin", "--profile", "scripted", "approve", "@acme/makes", "--yes"}, {"plugin", "--profile", "scripted", "approve", "@acme/native@1.0.0", "--yes"}},
-		"plugin approve --revoke":    {{"plugin", "--profile", "scripted", "approve", "--revoke", "@acme/makes"}},
+		"plugin approve --revoke":    {{"plugin", "--profile", "scripted", "approve", "--revoke", "@acme/makes"}, {"first", "plugin", "--profile", "git", "approve", ofSource, "--yes"}, {"first", "plugin", "--profile", "git", "add", ofSource}, {"plugin", "--profile", "git", "approve", "--revoke", "source"}},
 		"plugin list":                {{"plugin", "--profile", "made", "list"}, {"plugin", "--profile", "git", "list"}, {"plugin", "--profile", "kept", "list"}},
 		"plugin list --tree":         {{"plugin", "--profile", "made", "list", "--tree"}},
 		"store path":                 {{"store", "path"}},

@@ -49,7 +49,7 @@ func (r *runner) pluginScripts(p *pluginRun) error {
 		pending := false
 		for _, s := range report.Packages {
 			printScripts(w, s)
-			pending = pending || s.State == action.ScriptsPending
+			pending = pending || s.State == action.ScriptsPending || s.State == action.ScriptsRevoked
 		}
 		if pending {
 			fmt.Fprintf(w, "to let them run: dsh plugin --profile %s approve PACKAGE\n", p.shellProfile())
@@ -77,7 +77,9 @@ func printScripts(w io.Writer, s action.PackageScripts) {
 	for _, script := range s.Scripts {
 		fmt.Fprintf(w, "  %s: %s\n", ui.Clean(script.Event), build.Shown(script.Text))
 	}
-	if len(s.Missing) > 0 && s.State != action.ScriptsRan {
+	if s.State == action.ScriptsRevoked {
+		fmt.Fprintln(w, "  stands as they made it until it is laid out anew")
+	} else if len(s.Missing) > 0 && s.State != action.ScriptsRan {
 		fmt.Fprintf(w, "  is without %s until then\n", ui.Clean(strings.Join(s.Missing, ", ")))
 	}
 }
@@ -163,6 +165,13 @@ func (r *runner) revokeScripts(p *pluginRun, word string) error {
 	}
 	return p.ui.Result(revoked, func(w io.Writer) {
 		for _, a := range revoked.Revoked {
+			i := slices.IndexFunc(revoked.Standing, func(s action.Standing) bool { return s.Content == a.Content })
+			if i >= 0 {
+				s := revoked.Standing[i]
+				fmt.Fprintf(w, "the scripts of %s %s may not run any more; it is nothing without them, and stands as they made it until it has to be laid out anew, which is refused\n", ui.Clean(a.Name), ui.Clean(a.Version))
+				fmt.Fprintf(w, "  to take it out: %s\n  to let them run again: %s\n", s.Remove, s.Approve)
+				continue
+			}
 			fmt.Fprintf(w, "the scripts of %s %s may not run any more; what they made goes with the next: dsh plugin --profile %s install\n", ui.Clean(a.Name), ui.Clean(a.Version), p.shellProfile())
 		}
 		if len(revoked.Revoked) == 0 {

@@ -124,6 +124,9 @@ const (
 	ScriptsDenied   ScriptState = "denied"   // pnpm's settings say that they do not run
 	ScriptsApproved ScriptState = "approved" // the next install runs them
 	ScriptsRan      ScriptState = "built"    // the package stands as they made it
+	// They may not run any more, and the package, which is nothing without them,
+	// stands as they made it until it is laid out anew.
+	ScriptsRevoked ScriptState = "revoked"
 )
 
 // PackageScripts is a package of a profile that has scripts.
@@ -211,6 +214,8 @@ func (a approver) say(s install.WithScripts) (PackageScripts, error) {
 		said.State = ScriptsRan
 	case by != "":
 		said.State = ScriptsApproved
+	case s.Built && s.Incomplete():
+		said.State = ScriptsRevoked
 	case verdict == trust.Denied:
 		said.State, said.By = ScriptsDenied, install.ByPnpm
 	}
@@ -385,8 +390,22 @@ type RevokedScripts struct {
 	Revoked []trust.Approval `json:"revoked"`
 	// Rules are what the profile's settings for pnpm still let run of it, which
 	// counts here too.
-	Rules    []string `json:"rules"`
-	Warnings []string `json:"-"`
+	Rules []string `json:"rules"`
+	// Standing are packages of the profile that are nothing without these scripts,
+	// and stand as they made them.
+	Standing []Standing `json:"standing"`
+	Warnings []string   `json:"-"`
+}
+
+// Standing is a package whose scripts made it what it is, and may not run again.
+type Standing struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Content string `json:"content"`
+	// Approve and Remove are the commands after one of which it can be laid out
+	// anew, or need not be.
+	Approve string `json:"approve"`
+	Remove  string `json:"remove"`
 }
 
 // RevokeScripts takes the approvals of a package back, of one version or of all:
@@ -400,7 +419,7 @@ func RevokeScripts(ctx context.Context, env Env, profileName profile.Name, word 
 	if err != nil {
 		return nil, err
 	}
-	done := &RevokedScripts{Package: word, Revoked: append([]trust.Approval{}, revoked...), Rules: []string{}}
+	done := &RevokedScripts{Package: word, Revoked: append([]trust.Approval{}, revoked...), Rules: []string{}, Standing: []Standing{}}
 	if done.Warnings, err = env.untellPnpm(ctx, profileName, name); err != nil {
 		return nil, fmt.Errorf("revoked for dsh, and not for pnpm: %w", err)
 	}
@@ -408,8 +427,12 @@ func RevokeScripts(ctx context.Context, env Env, profileName profile.Name, word 
 	if err != nil {
 		return done, nil // without a profile nothing else is said
 	}
-	rules, err := env.approver(func() string { return p.Dir }, p.Manifest).rules()
+	a := env.approver(func() string { return p.Dir }, p.Manifest)
+	rules, err := a.rules()
 	if err != nil {
+		return nil, err
+	}
+	if done.Standing, err = env.standing(p, a, name); err != nil {
 		return nil, err
 	}
 	for _, r := range rules {
@@ -418,4 +441,44 @@ func RevokeScripts(ctx context.Context, env Env, profileName profile.Name, word 
 		}
 	}
 	return done, nil
+}
+
+// standing lists the packages of a name in a profile whose scripts are revoked and
+// without which they are nothing.
+func (env Env) standing(p *profile.Profile, a approver, name string) ([]Standing, error) {
+	list := []Standing{}
+	lock := readableLock(filepath.Join(p.Dir, install.LockName))
+	if lock == nil {
+		return list, nil // whoever reads it for more says what is wrong
+	}
+	all, err := env.withScripts(p.Dir, lock)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if s.Name != name {
+			continue
+		}
+		said, err := a.say(s)
+		if err != nil {
+			return nil, err
+		}
+		if said.State != ScriptsRevoked {
+			continue
+		}
+		one := Standing{Name: s.Name, Version: s.Version, Content: s.Content}
+		command := func(verb, what string) string {
+			return fault.ShellWords("dsh", "plugin", "--profile", p.Name.String(), verb, what)
+		}
+		one.Approve = command("approve", s.Name)
+		if len(s.Chain) > 0 {
+			direct := s.Chain[0]
+			if i := strings.LastIndexByte(direct, '@'); i > 0 {
+				direct = direct[:i]
+			}
+			one.Remove = command("remove", direct)
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }

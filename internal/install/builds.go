@@ -105,8 +105,8 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 			}
 		}
 	}
-	if len(approved) == 0 {
-		return nil
+	if err := j.keepStanding(ctx, c, t, approved); err != nil || len(approved) == 0 {
+		return err
 	}
 	if err := j.gather(ctx, c, t, t.pieces(func(at string) bool { return approved[at] != "" }), nil); err != nil {
 		return err
@@ -143,7 +143,9 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 	slices.SortFunc(list, func(a, b building) int {
 		return cmp.Or(cmp.Compare(len(a.reach), len(b.reach)), strings.Compare(a.at, b.at))
 	})
-	t.built = map[string]store.Integrity{}
+	if t.built == nil {
+		t.built = map[string]store.Integrity{}
+	}
 	failed := map[store.Integrity]bool{}
 	for _, b := range list {
 		id, entry, err := j.buildOne(ctx, c, b)
@@ -165,6 +167,59 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 	}
 	return nil
 }
+
+// keepStanding leaves packages of repositories that are nothing without their
+// scripts as these made them, where they stand so already and nobody lets the
+// scripts run any more: nothing runs for it, and without them the package would be
+// broken, or no change of the profile possible.
+func (j *Job) keepStanding(ctx context.Context, c *contents, t *tree, approved map[string]string) error {
+	if j.Approved == nil || len(j.present.built) == 0 {
+		return nil
+	}
+	standing := map[string]store.Entry{}
+	for at, id := range j.present.built {
+		n, stays := t.lock.at(at)
+		old, had := j.present.lock.at(at)
+		if !stays || !had || approved[at] != "" || n.Origin.Kind != Git || old.Origin.Kind != Git || n.Integrity != old.Integrity || t.isSkipped(at) {
+			continue
+		}
+		entry, ok := j.Store.Get(id)
+		if ok && exists(j.Files, at+"/package.json") && j.usable(&arrival{entry: entry}, &piece{places: []string{at}, located: n}) {
+			standing[at] = entry
+		}
+	}
+	if len(standing) == 0 {
+		return nil
+	}
+	if err := j.gather(ctx, c, t, t.pieces(func(at string) bool { _, ok := standing[at]; return ok }), nil); err != nil {
+		return err
+	}
+	for _, at := range sortedKeys(standing) {
+		n := t.lock.Nodes[at]
+		entry, ok := t.entries[n.Integrity]
+		if !ok {
+			continue
+		}
+		s, missing, err := readScripts(n, entry.Dir(), holds(entry))
+		if err != nil {
+			return err
+		}
+		if p := pendingOf(n, at, s, missing, nil); !p.Incomplete() {
+			continue
+		}
+		if t.built == nil {
+			t.built = map[string]store.Integrity{}
+		}
+		t.built[at], t.entries[j.present.built[at]] = j.present.built[at], standing[at]
+		j.leftOut = append(j.leftOut, fmt.Sprintf("%s stands as its scripts made it, though nobody lets them run any more; once it has to be laid out anew that is refused: %s lets them run, or remove it",
+			n.describe(), j.command("approve", n.Name)))
+	}
+	return nil
+}
+
+// Incomplete reports whether a package comes as source that is nothing without its
+// scripts.
+func (p Pending) Incomplete() bool { return p.Prepare && len(p.Missing) > 0 }
 
 // buildOne is what the scripts of a package make of it: from the store, or made
 // now.
@@ -492,7 +547,7 @@ func (l *Lock) waysTo() map[string][]string {
 // scripts, before anything changes.
 func (j *Job) needPrepare(pending []Pending) error {
 	for _, p := range pending {
-		if !p.Prepare || len(p.Missing) == 0 {
+		if !p.Incomplete() {
 			continue
 		}
 		var texts []string
