@@ -29,6 +29,7 @@ var programs struct {
 	pnpm      string // directory of pnpm 10
 	pnpmStore string // where pnpm keeps packages
 	verdaccio string // its script
+	ajv       string // the node_modules directory in which the npm package ajv is
 	semver    string // the node_modules directory in which the npm package semver is
 	reference string // a directory that holds an npm install of the reference launcher
 }
@@ -36,7 +37,7 @@ var programs struct {
 func TestMain(m *testing.M) {
 	for name, place := range map[string]*string{
 		"DSH_E2E_NODE": &programs.node, "DSH_E2E_PNPM": &programs.pnpm, "DSH_E2E_PNPM_STORE": &programs.pnpmStore,
-		"DSH_E2E_VERDACCIO": &programs.verdaccio, "DSH_E2E_SEMVER": &programs.semver, "DSH_E2E_REFERENCE": &programs.reference,
+		"DSH_E2E_VERDACCIO": &programs.verdaccio, "DSH_E2E_SEMVER": &programs.semver, "DSH_E2E_AJV": &programs.ajv, "DSH_E2E_REFERENCE": &programs.reference,
 	} {
 		*place = os.Getenv(name)
 		if *place == "" {
