@@ -330,16 +330,38 @@ func (a *audit) askServers(ctx context.Context) error {
 		answered = answered || one.err == nil
 	}
 	if !answered {
-		if a.report.Unasked != nil {
-			return a.report.Unasked
-		}
-		return fault.WithHint(fault.Errorf(fault.Network, "nobody who was asked offers advisories"),
-			"a copy of OSV's data does: dsh plugin audit --db all.zip")
+		return a.unanswered()
 	}
 	if a.report.Unasked == nil {
 		a.asked = packagesOf(public)
 	}
 	return nil
+}
+
+// unanswered is the failure of an audit that nobody knew anything for, with what each
+// of those who were asked said.
+func (a *audit) unanswered() error {
+	class := fault.Network
+	if a.report.Unasked != nil {
+		class = fault.ClassOf(a.report.Unasked)
+	}
+	var said []string
+	for _, s := range a.report.Sources {
+		said = append(said, fmt.Sprintf("%s %s: %s", s.Name, s.Address, s.Error))
+	}
+	command := fault.ShellWords("dsh", "plugin", "--profile", a.opts.Name.String(), "audit")
+	hint := command + " --db all.zip looks in a copy of OSV's data"
+	if kept, err := advisory.OpenKept(a.env.advisoriesPath()); err == nil {
+		_ = kept.Close() // it was only read
+		hint += ", and --offline in what is kept"
+	}
+	if slices.ContainsFunc(a.report.Sources, func(s AuditSource) bool { return s.Name == "osv" }) {
+		hint += "; DSH_OSV_URL names a mirror of OSV"
+	}
+	if own := fault.Hint(a.report.Unasked); own != "" {
+		hint = own // as where a token is missing
+	}
+	return fault.WithHint(fault.Errorf(class, "nobody who was asked has advisories\n\t%s", strings.Join(said, "\n\t")), "%s", hint)
 }
 
 // source notes what one source said.

@@ -20,11 +20,16 @@ import (
 // maxDocument is how many bytes one document of a copy may have.
 const maxDocument = 16 << 20
 
+const copyHint = "give the npm/all.zip of OSV, or a folder of its documents"
+
 // ReadCopy reads a copy of OSV's data, the all.zip of an ecosystem or a folder of
 // documents, with all folders in it. keep says of which packages. unreadable counts
 // the documents that could not be read, of which why tells about one.
 func ReadCopy(path string, keep func(name string) bool) (list []Advisory, unreadable int, why error, err error) {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil, fault.WithHint(fault.Errorf(fault.Other, "%s: there is no such file or folder", path), copyHint)
+	}
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("read the copy of advisories: %w", err)
 	}
@@ -34,8 +39,7 @@ func ReadCopy(path string, keep func(name string) bool) (list []Advisory, unread
 	} else {
 		archive, err := zip.OpenReader(path)
 		if errors.Is(err, zip.ErrFormat) {
-			return nil, 0, nil, fault.WithHint(fault.Errorf(fault.Other, "%s is neither a folder nor a zip archive", path),
-				"give the npm/all.zip of OSV, or a folder of its documents")
+			return nil, 0, nil, fault.WithHint(fault.Errorf(fault.Other, "%s is neither a folder nor a zip archive", path), copyHint)
 		}
 		if err != nil {
 			return nil, 0, nil, fmt.Errorf("read the copy of advisories: %w", err)
