@@ -108,6 +108,25 @@ func (a approver) placeholders(name profile.Name) (warnings []string) {
 	return warnings
 }
 
+// unfit tells of rules that fit no package, for dsh and pnpm alike, though somebody
+// meant something by them.
+func (a approver) unfit() (warnings []string) {
+	rules, err := a.rules()
+	if err != nil {
+		return nil // who reads the file for more says it
+	}
+	told := map[string]bool{} // what stands there twice is told of once
+	for _, r := range rules {
+		key := r.Setting + "\x00" + r.Package + "\x00" + r.Invalid
+		if r.Invalid == "" || told[key] {
+			continue
+		}
+		told[key] = true
+		warnings = append(warnings, fmt.Sprintf("%s: %s names %s, and that counts for no package: %s", ruleAt(r), r.Setting, r.Package, r.Invalid))
+	}
+	return warnings
+}
+
 func ruleAt(r trust.PnpmRule) string {
 	if r.Line > 0 {
 		return fmt.Sprintf("%s:%d", r.File, r.Line)
@@ -156,7 +175,7 @@ func Scripts(ctx context.Context, env Env, name profile.Name) (*ScriptsReport, e
 		}
 		report := &ScriptsReport{Profile: name.String(), Dir: p.Dir, Packages: []PackageScripts{}, Logs: env.buildLogs(name)}
 		a := env.approver(func() string { return p.Dir }, p.Manifest)
-		report.Warnings = a.placeholders(name)
+		report.Warnings = slices.Concat(a.placeholders(name), a.unfit())
 		if lock == nil {
 			return report, nil
 		}
