@@ -146,7 +146,12 @@ func (env Env) job(opts PluginOptions, p *profile.Profile) *install.Job {
 			if err == nil || opts.Force && fault.ClassOf(err) == fault.Composition {
 				return nil
 			}
-			return fmt.Errorf("the layer of %s cannot be used: %w", name, err)
+			unusable := fmt.Errorf("the layer of %s cannot be used: %w", name, err)
+			if fault.Hint(err) == "" {
+				return fault.WithHint(unusable, "whoever wrote %s has to mend that; until then another version may do: %s@VERSION", name,
+					fault.ShellWords("dsh", "plugin", "--profile", p.Name.String(), "add", name))
+			}
+			return unusable
 		},
 		Events: opts.Events,
 	}
