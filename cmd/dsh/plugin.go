@@ -430,7 +430,7 @@ func printReport(w io.Writer, report *action.Report) {
 	case shown == 0:
 		fmt.Fprintf(w, "profile %s is up to date (%s)\n", report.Profile, report.Dir)
 	}
-	printBuilds(w, report)
+	printBuilds(w, report.Profile, report.Builds)
 }
 
 // shownMoves is how many packages of packages are printed; JSON has more.

@@ -190,7 +190,7 @@ func printBuilt(w io.Writer, built []install.Built) {
 }
 
 // printBuilds says what scripts ran, and what held them.
-func printBuilds(w io.Writer, report *action.Report) {
+func printBuilds(w io.Writer, profile string, report action.Builds) {
 	printBuilt(w, report.Built)
 	if len(report.Pending) == 0 {
 		return
@@ -204,7 +204,7 @@ func printBuilds(w io.Writer, report *action.Report) {
 	if len(names) == 1 {
 		have = "package has scripts"
 	}
-	fmt.Fprintf(w, "%d %s that did not run: %s (dsh plugin --profile %s scripts)\n", len(names), have, ui.Clean(strings.Join(names, ", ")), fault.ShellWord(report.Profile))
+	fmt.Fprintf(w, "%d %s that did not run: %s (dsh plugin --profile %s scripts)\n", len(names), have, ui.Clean(strings.Join(names, ", ")), fault.ShellWord(profile))
 }
 
 // building is what a progress line says while scripts run.

@@ -133,7 +133,7 @@ func (p *profileRun) importProfile() error {
 	p.warnReserved(name)
 	return p.ui.Result(done, func(w io.Writer) {
 		fmt.Fprintf(w, "made profile %s (%s) with %s\n", done.Profile, done.Dir, counted(done.Tree.Added, "package"))
-		printBuilt(w, done.Built)
+		printBuilds(w, done.Profile, done.Builds)
 	})
 }
 

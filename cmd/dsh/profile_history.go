@@ -328,7 +328,7 @@ func printRollback(w io.Writer, done *action.RolledBack) {
 		}
 		fmt.Fprintf(w, "  %s: %s\n", verb, ui.Clean(someOf(done.Missing)))
 	}
-	printBuilt(w, done.Built)
+	printBuilds(w, done.Profile, done.Builds)
 	if done.DryRun {
 		fmt.Fprintln(w, "nothing was changed")
 	}

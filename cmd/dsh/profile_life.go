@@ -418,7 +418,7 @@ func (p *profileRun) made(name profile.Name, progress *installProgress, made *ac
 		if made.Tree.Added > 0 {
 			fmt.Fprintf(w, "packages: %d\n", made.Tree.Added)
 		}
-		printBuilt(w, made.Built)
+		printBuilds(w, made.Profile, made.Builds)
 	})
 }
 

@@ -126,7 +126,7 @@ func (p *profileRun) printRepair(w io.Writer, r *action.Repair) {
 			fmt.Fprintf(w, "kept: %s\n", ui.Clean(file))
 		}
 	}
-	printBuilt(w, r.Built)
+	printBuilds(w, r.Profile, r.Builds)
 	name := ui.Clean(r.Profile)
 	switch {
 	case r.DryRun && r.Left > 0:

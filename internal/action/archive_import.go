@@ -430,8 +430,7 @@ type Imported struct {
 	Dir     string             `json:"dir"`
 	Plan    Plan               `json:"archive"`
 	Tree    install.TreeChange `json:"packages"`
-	// Built are packages that stand as their scripts made them.
-	Built []install.Built `json:"built,omitempty"`
+	Builds
 	// Warnings are about the profile as it is here; the plan has its own.
 	Warnings []string `json:"-"`
 }
@@ -481,7 +480,7 @@ func Import(ctx context.Context, env Env, a *Archive, opts ImportOptions) (done 
 			if err != nil {
 				return err
 			}
-			done.Tree, done.Built, done.Warnings = result.Tree, result.Built, result.Warnings
+			done.Tree, done.Warnings, done.Builds = result.Tree, result.Warnings, buildsOf(result)
 			find = stagedPackages(p.Dir, result)
 			return nil
 		})

@@ -63,10 +63,7 @@ type Report struct {
 	There []install.Dated `json:"there,omitempty"`
 	// Moved is what an update or dedupe did to each package.
 	Moved []install.Move `json:"moved,omitempty"`
-	// Built are packages that stand as their scripts made them, and Pending those
-	// that were installed and whose scripts nobody approved.
-	Built   []install.Built   `json:"built,omitempty"`
-	Pending []install.Pending `json:"pending,omitempty"`
+	Builds
 	// Plan is what would be done, of a dry run; all else is then what would be.
 	Plan     *install.Plan `json:"plan,omitempty"`
 	Warnings []string      `json:"-"`
@@ -189,8 +186,7 @@ func (env Env) commit(ctx context.Context, tx *staging.Tx, p *profile.Profile, r
 		Created:  p.Created,
 		Changes:  result.Changes,
 		Tree:     result.Tree,
-		Built:    result.Built,
-		Pending:  result.Pending,
+		Builds:   buildsOf(result),
 		Warnings: slices.Concat(result.Warnings, problems, env.approver(func() string { return p.Dir }, result.Manifest).placeholders(p.Name), tx.Warnings()),
 	}, nil
 }
@@ -203,7 +199,7 @@ func (env Env) unchanged(ctx context.Context, tx *staging.Tx, p *profile.Profile
 	}
 	result.Remember()
 	return &Report{
-		Profile: p.Name.String(), Dir: p.Dir, Changes: result.Changes, Tree: result.Tree, Built: result.Built,
+		Profile: p.Name.String(), Dir: p.Dir, Changes: result.Changes, Tree: result.Tree, Builds: Builds{Built: result.Built},
 		Warnings: slices.Concat(result.Warnings, tx.Warnings()),
 	}, nil
 }

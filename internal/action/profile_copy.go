@@ -61,7 +61,7 @@ func CopyProfile(ctx context.Context, env Env, opts PluginOptions, from profile.
 			if err != nil {
 				return fmt.Errorf("laying out the packages of the copy: %w", err)
 			}
-			made.Changes, made.Tree, made.Built = result.Changes, result.Tree, result.Built
+			made.Changes, made.Tree, made.Builds = result.Changes, result.Tree, buildsOf(result)
 			made.Warnings = append(made.Warnings, result.Warnings...)
 			return nil
 		})

@@ -32,8 +32,7 @@ type Made struct {
 	Bundles []string           `json:"bundles"`
 	Changes []install.Change   `json:"changes"`
 	Tree    install.TreeChange `json:"packages"`
-	// Built are packages that stand as their scripts made them.
-	Built []install.Built `json:"built,omitempty"`
+	Builds
 	// References are places that name the directory of the profile that was
 	// copied.
 	References []Reference `json:"references"`
@@ -98,7 +97,7 @@ func Create(ctx context.Context, env Env, opts CreateOptions) (made *Made, err e
 		if err := tx.WriteFile("package.json", result.Manifest.Bytes(), 0o644); err != nil {
 			return nil, err
 		}
-		after.Manifest, made.Changes, made.Tree, made.Built = result.Manifest, result.Changes, result.Tree, result.Built
+		after.Manifest, made.Changes, made.Tree, made.Builds = result.Manifest, result.Changes, result.Tree, buildsOf(result)
 		was, will = lockedPackages(p.Dir, result), stagedPackages(p.Dir, result)
 		made.Warnings = append(made.Warnings, result.Warnings...)
 	}

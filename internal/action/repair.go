@@ -84,8 +84,7 @@ type Repair struct {
 	Saved   int      `json:"saved"` // the generation that mending made, 0 if none
 	// HomeChanged says that rows of the home's patch were switched off.
 	HomeChanged bool `json:"homeChanged"`
-	// Built are packages that stand as their scripts made them.
-	Built []install.Built `json:"built,omitempty"`
+	Builds
 	// Kept are the copies of files that could not be read.
 	Kept     []string `json:"kept"`
 	Warnings []string `json:"-"`
@@ -115,8 +114,8 @@ type repair struct {
 	generations []staging.Generation // newest first
 	damages     []Damage
 	kept        []string
-	built       []install.Built
 	warnings    []string
+	builds      Builds
 
 	manifest *profile.Manifest      // as it will be
 	lock     *install.Lock          // as it is; nil where it cannot be read or is not there
@@ -148,7 +147,7 @@ func Diagnose(ctx context.Context, env Env, opts RepairOptions) (*Repair, error)
 func (r *repair) report() *Repair {
 	report := &Repair{
 		Profile: r.opts.Name.String(), Dir: r.dir, Damages: append([]Damage{}, r.damages...),
-		Kept: append([]string{}, r.kept...), Built: r.built, Warnings: r.warnings,
+		Builds: r.builds, Kept: append([]string{}, r.kept...), Warnings: r.warnings,
 	}
 	report.count()
 	return report
@@ -337,7 +336,7 @@ func (r *repair) layOutModules(ctx context.Context, tx *staging.Tx) error {
 			result, err = j.Mend(ctx, r.manifest, from)
 		}
 		if err == nil {
-			r.built = result.Built
+			r.builds = buildsOf(result)
 			r.warnings = append(r.warnings, result.Warnings...)
 		}
 		return err

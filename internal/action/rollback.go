@@ -53,8 +53,7 @@ type RolledBack struct {
 	// where that was not dsh, so that it was made anew.
 	Packages PackageCounts `json:"packages"`
 	Replaced string        `json:"replaced"`
-	// Built are packages that stand as their scripts made them.
-	Built []install.Built `json:"built,omitempty"`
+	Builds
 	// Saved is the generation that the change made, 0 if none.
 	Saved    int      `json:"saved"`
 	remade   []string // archives that no generation holds, made anew
@@ -296,7 +295,7 @@ func (s subject) restorePackages(ctx context.Context, opts PluginOptions, tx *st
 			return fmt.Errorf("restoring the packages of generation %d, nothing was changed: %w", target.ID, err)
 		}
 		done.Packages = PackageCounts{result.Tree.Added, result.Tree.Removed, result.Tree.Changed}
-		done.Replaced, done.Built = result.Tree.Replaced, result.Built
+		done.Replaced, done.Builds = result.Tree.Replaced, buildsOf(result)
 		done.Warnings = append(done.Warnings, result.Warnings...)
 		done.remade = result.Archives
 		find = stagedPackages(s.dir(), result)

@@ -25,6 +25,16 @@ func (env Env) approvalsFile() string { return env.Home.Path("approvals.json") }
 // buildsName is the directory in a profile's state with what scripts printed.
 const buildsName = "builds"
 
+// Builds is what a change did about the scripts of packages.
+type Builds struct {
+	// Built are packages that stand as their scripts made them, and Pending those
+	// that were installed and whose scripts nobody approved.
+	Built   []install.Built   `json:"built,omitempty"`
+	Pending []install.Pending `json:"pending,omitempty"`
+}
+
+func buildsOf(result *install.Result) Builds { return Builds{result.Built, result.Pending} }
+
 // approver says by whose word the scripts of packages may run: the user's, for
 // exactly the content that was shown, or pnpm's settings of the profile.
 type approver struct {
