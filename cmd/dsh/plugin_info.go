@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"dsh/internal/action"
-	"dsh/internal/build"
 	"dsh/internal/check"
 	"dsh/internal/fault"
 	"dsh/internal/install"
@@ -120,7 +119,7 @@ func printInfo(w io.Writer, p *pluginRun, info *action.Info, spec string) {
 	if len(info.Scripts) > 0 || len(d.Scripts) > 0 {
 		section("scripts (none runs unless you approve it)")
 		for _, s := range info.Scripts {
-			fmt.Fprintf(w, "  %s: %s\n", line(s.Event), build.Shown(s.Text))
+			printScript(w, s)
 		}
 		for _, s := range d.Scripts {
 			fmt.Fprintf(w, "  of %s: %s\n", line(s.Name+" "+s.Version), line(strings.Join(s.Scripts, ", ")))

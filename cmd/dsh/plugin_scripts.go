@@ -75,13 +75,22 @@ func printScripts(w io.Writer, s action.PackageScripts) {
 		fmt.Fprintf(w, "  is source: %s\n", ui.Clean(s.Spec))
 	}
 	for _, script := range s.Scripts {
-		fmt.Fprintf(w, "  %s: %s\n", ui.Clean(script.Event), build.Shown(script.Text))
+		printScript(w, script)
 	}
 	if s.State == action.ScriptsRevoked {
 		fmt.Fprintln(w, "  stands as they made it until it is laid out anew")
 	} else if len(s.Missing) > 0 && s.State != action.ScriptsRan {
 		fmt.Fprintf(w, "  is without %s until then\n", ui.Clean(strings.Join(s.Missing, ", ")))
 	}
+}
+
+// printScript shows what the shell gets.
+func printScript(w io.Writer, s install.Script) {
+	implied := ""
+	if s.Implied {
+		implied = " (package.json does not name it; a binding.gyp is there)"
+	}
+	fmt.Fprintf(w, "  %s: %s%s\n", ui.Clean(s.Event), build.Shown(s.Text), implied)
 }
 
 func (r *runner) pluginApprove(p *pluginRun) error {

@@ -131,7 +131,7 @@ type InfoScripted struct {
 
 // InfoNative is what ties a package to a machine.
 type InfoNative struct {
-	Builds bool     `json:"builds"` // it has a binding.gyp
+	Builds bool     `json:"builds"` // its binding.gyp is for who installs it
 	Files  []string `json:"files"`  // compiled for Node.js
 	OS     []string `json:"os"`
 	CPU    []string `json:"cpu"`
@@ -258,7 +258,7 @@ func (env Env) describe(p *profile.Profile, spec install.Spec, looked *install.L
 	for _, f := range looked.Files {
 		info.Bytes += f.Size
 		switch {
-		case f.Path == "binding.gyp":
+		case f.Path == "binding.gyp" && install.BuildsNative(looked.Text):
 			info.Native.Builds = true
 		case strings.HasSuffix(f.Path, ".node"):
 			info.Native.Files = append(info.Native.Files, f.Path)

@@ -14,6 +14,8 @@ import (
 type Script struct {
 	Event string `json:"event"` // preinstall, install, postinstall, prepublish, prepare or prepack
 	Text  string `json:"text"`  // what the shell gets
+	// Implied says that package.json does not name it: a binding.gyp is there.
+	Implied bool `json:"implied,omitempty"`
 }
 
 // scripts are what an installer would run of a package, in order.
@@ -34,7 +36,8 @@ func (s scripts) none() bool { return len(s.prepare)+len(s.install) == 0 }
 //
 // The rules are pnpm's: a package with a binding.gyp and no script that builds
 // it is built by node-gyp, and one from a repository without prepare runs
-// prepublish and prepack where its main file is not there.
+// prepublish and prepack where its main file is not there. "gypfile": false says,
+// as in npm, that the binding.gyp is for nobody who installs the package.
 func scriptsIn(text []byte, git bool, has func(file string) bool) scripts {
 	var m struct {
 		Main    json.RawMessage            `json:"main"`
@@ -45,15 +48,15 @@ func scriptsIn(text []byte, git bool, has func(file string) bool) scripts {
 	named := func(events ...string) (list []Script) {
 		for _, event := range events {
 			if text := textOf(m.Scripts[event]); strings.TrimSpace(text) != "" {
-				list = append(list, Script{event, text})
+				list = append(list, Script{Event: event, Text: text})
 			}
 		}
 		return list
 	}
 	var s scripts
 	s.install = named("preinstall", "install")
-	if len(s.install) == 0 && has("binding.gyp") {
-		s.install = []Script{{"install", "node-gyp rebuild"}}
+	if len(s.install) == 0 && has("binding.gyp") && BuildsNative(text) {
+		s.install = []Script{{Event: "install", Text: "node-gyp rebuild", Implied: true}}
 	}
 	s.install = append(s.install, named("postinstall")...)
 	if !git {
@@ -70,6 +73,16 @@ func scriptsIn(text []byte, git bool, has func(file string) bool) scripts {
 		s.prepare = named("prepublish", "prepack")
 	}
 	return s
+}
+
+// BuildsNative reports whether a package.json leaves it to who installs the
+// package to build what a binding.gyp beside it describes.
+func BuildsNative(text []byte) bool {
+	var m struct {
+		GypFile json.RawMessage `json:"gypfile"`
+	}
+	_ = json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &m)
+	return string(m.GypFile) != "false"
 }
 
 // textOf is a JSON value if that is a string, else "".

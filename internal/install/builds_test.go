@@ -114,7 +114,7 @@ func TestApprovedScriptsRun(t *testing.T) {
 	if diff := cmp.Diff(before["node_modules/"+builtName], w.identities("x")["node_modules/"+builtName]); diff != "" {
 		t.Error(diff)
 	}
-	if len(result.Pending) != 1 || result.Pending[0].Name != "a" || result.Pending[0].Scripts[2] != (Script{"postinstall", "echo 3 >> out"}) {
+	if len(result.Pending) != 1 || result.Pending[0].Name != "a" || result.Pending[0].Scripts[2] != (Script{Event: "postinstall", Text: "echo 3 >> out"}) {
 		t.Errorf("pending: %+v", result.Pending)
 	}
 }
@@ -261,7 +261,7 @@ func TestNothingRunsUnapproved(t *testing.T) {
 
 func TestNeedPrepare(t *testing.T) {
 	j := &Job{Profile: "x"}
-	p := Pending{Name: "a", Version: "1.0.0", Spec: "github:o/r#abc", Scripts: []Script{{"prepare", "tsc\n"}}, Chain: []string{"a@1.0.0"}, Missing: []string{"lib/a.js"}, Prepare: true}
+	p := Pending{Name: "a", Version: "1.0.0", Spec: "github:o/r#abc", Scripts: []Script{{Event: "prepare", Text: "tsc\n"}}, Chain: []string{"a@1.0.0"}, Missing: []string{"lib/a.js"}, Prepare: true}
 	err := j.needPrepare([]Pending{{Name: "native", Missing: []string{"x"}}, p})
 	if fault.ClassOf(err) != fault.Policy {
 		t.Fatalf("the error is %v", err)

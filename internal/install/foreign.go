@@ -364,19 +364,16 @@ func (r *Result) WithScripts() []string {
 			continue
 		}
 		dir := r.tree.filesAt(at)
-		var m struct{ Scripts map[string]string }
 		text, err := os.ReadFile(filepath.Join(dir, "package.json"))
-		if err != nil || json.Unmarshal(text, &m) != nil {
+		if err != nil {
 			continue
 		}
 		var scripts []string
-		for _, name := range []string{"preinstall", "install", "postinstall"} {
-			if m.Scripts[name] != "" {
-				scripts = append(scripts, name)
+		for _, s := range scriptsIn(text, false, func(file string) bool { return exists(dir, file) }).install {
+			if s.Implied {
+				s.Event = "node-gyp"
 			}
-		}
-		if len(scripts) == 0 && exists(dir, "binding.gyp") {
-			scripts = []string{"node-gyp"} // npm's implied install script
+			scripts = append(scripts, s.Event)
 		}
 		if len(scripts) > 0 {
 			found = append(found, n.describe()+": "+strings.Join(scripts, ", "))
