@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -71,7 +72,11 @@ type reader struct {
 	decoder *json.Decoder
 	text    []byte
 	end     int64 // of the last token
+	depth   int
 }
+
+// depthLimit is how deep values may stand in each other.
+const depthLimit = 200
 
 // token is the next token, and whether it is a string with half of a surrogate pair.
 func (r *reader) token() (t json.Token, broken bool, err error) {
@@ -99,6 +104,10 @@ func (r *reader) value() (value, error) {
 	case string:
 		return value{kind: stringKind, text: t, broken: broken}, nil
 	case json.Delim:
+		if r.depth++; r.depth > depthLimit {
+			return value{}, fmt.Errorf("values stand in each other more than %d deep", depthLimit)
+		}
+		defer func() { r.depth-- }()
 		v := value{kind: arrayKind}
 		if t == '{' {
 			v.kind = objectKind
@@ -163,9 +172,11 @@ func (v value) hasHalfPair() bool {
 // those that are repeated.
 func (v value) object() (members []member, repeated []string) {
 	last := map[string]int{}
+	told := map[string]bool{}
 	for i, m := range v.members {
-		if _, again := last[m.name]; again && !slices.Contains(repeated, m.name) {
+		if _, again := last[m.name]; again && !told[m.name] {
 			repeated = append(repeated, m.name)
+			told[m.name] = true
 		}
 		last[m.name] = i
 	}
@@ -177,17 +188,25 @@ func (v value) object() (members []member, repeated []string) {
 	return members, repeated
 }
 
-// repeats is every repeated name in v, with the names that lead to it.
-func (v value) repeats(prefix string, found []string) []string {
+// repeatsTold is how many repeated names of a document are told of: each stands
+// with all names that lead to it, which is more text than the document has.
+const repeatsTold = 20
+
+// repeats is the repeated names in v, each with the names that lead to it.
+func (v value) repeats() []string { return v.repeatsBelow(nil, nil) }
+
+func (v value) repeatsBelow(path, found []string) []string {
 	_, repeated := v.object()
 	for _, name := range repeated {
-		found = append(found, prefix+name)
+		if len(found) < repeatsTold {
+			found = append(found, strings.Join(append(path, name), "."))
+		}
 	}
 	for _, m := range v.members {
-		found = m.value.repeats(prefix+m.name+".", found)
+		found = m.value.repeatsBelow(append(path, m.name), found)
 	}
 	for i, e := range v.elements {
-		found = e.repeats(fmt.Sprintf("%s%d.", prefix, i), found)
+		found = e.repeatsBelow(append(path, strconv.Itoa(i)), found)
 	}
 	return found
 }

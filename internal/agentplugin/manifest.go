@@ -165,7 +165,7 @@ func otherCase(v value, name string) string {
 }
 
 func (p *manifestParser) repeats(v value) {
-	for _, name := range v.repeats("", nil) {
+	for _, name := range v.repeats() {
 		if p.options.StrictMembers {
 			p.fail(MemberRepeated, name, "it is there more than once")
 		} else {

@@ -255,7 +255,7 @@ func (p *serverParser) closed(v value, variant string, fields ...string) {
 			p.fail("a server of type %s has no field %q", variant, m.name)
 		}
 	}
-	for _, name := range v.repeats("", nil) {
+	for _, name := range v.repeats() {
 		switch {
 		case strings.HasPrefix(name, "headers."): // which remote looks at
 		case p.options.StrictMembers:

@@ -533,3 +533,32 @@ func TestManifestIsRead(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestSizes loads documents as large as they may be, of which nothing is told at
+// more length than people read.
+func TestSizes(t *testing.T) {
+	many := func(n int) string {
+		text := strings.Builder{}
+		for i := range n {
+			fmt.Fprintf(&text, `"%d":"1","%[1]d":"1",`, i)
+		}
+		return text.String()
+	}
+	deep := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for _, tt := range []struct {
+		files map[string]string
+		told  int
+	}{
+		{manifest(`"extensions": {"x": {` + many(150_000) + `"y": 1}}`), repeatsTold},
+		{manifest(`"extensions": {"` + strings.Repeat("x", 1<<20) + `": {` + many(40_000) + `"y": 1}}`), repeatsTold},
+		{manifest(`"extensions": {"x": ` + deep(depthLimit-3) + `}`), 0},
+		{manifest(`"extensions": {"x": ` + deep(depthLimit) + `}`), 1},
+		{manifest(`"extensions": {"x": ` + deep(100_000) + `}`), 1},
+		{configured(`{` + mcpSchema + `, "mcpServers": {"s": {"type": "stdio", "command": "x", "env": {` + many(150_000) + `"y": "1"}}}}`), repeatsTold},
+	} {
+		_, found, _ := Load(source(t, tt.files), Options{})
+		if len(found) != tt.told {
+			t.Errorf("%.60s: %d, and %d were told", tt.files["plugin.json"], len(found), tt.told)
+		}
+	}
+}

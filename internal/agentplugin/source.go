@@ -61,6 +61,7 @@ type memory struct {
 // both file and directory, is an error.
 func Memory(files map[string][]byte) (Source, error) {
 	m := &memory{map[string][]byte{}, map[string][]string{".": nil}}
+	seen := map[string]bool{".": true}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		at, isDir := strings.CutSuffix(name, "/")
 		if !fs.ValidPath(at) || at == "." || strings.Contains(at, "\x00") {
@@ -71,11 +72,10 @@ func Memory(files map[string][]byte) (Source, error) {
 		} else {
 			m.files[at] = files[name]
 		}
-		for ; at != "."; at = path.Dir(at) {
+		for ; !seen[at]; at = path.Dir(at) {
+			seen[at] = true
 			dir := path.Dir(at)
-			if !slices.Contains(m.dirs[dir], path.Base(at)) {
-				m.dirs[dir] = append(m.dirs[dir], path.Base(at))
-			}
+			m.dirs[dir] = append(m.dirs[dir], path.Base(at))
 		}
 	}
 	for dir, names := range m.dirs {
