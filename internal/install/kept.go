@@ -396,6 +396,17 @@ func isNpmArchive(spec Spec, format string) bool {
 	return format == unpack.TarGzip && spec.Inside == "" && spec.Forced == "" && (spec.Kind != Archive || hasNpmArchiveName(spec.Place))
 }
 
+// isFlat reports whether a package is at the top of an archive. npm's archives have
+// it in a folder, and whoever reads them drops the first part of every name.
+func isFlat(ctx context.Context, in io.ReaderAt, size int64, limits unpack.Limits) bool {
+	flat := false
+	err := unpack.Walk(ctx, in, size, limits, func(m unpack.Member, _ io.Reader) error {
+		flat = flat || m.Type == unpack.File && path.Clean("/"+m.Name) == "/package.json"
+		return nil
+	})
+	return flat && err == nil
+}
+
 // repack makes of the package in an archive of any format one as registries have
 // them, and brings that into the store. In the archive the package is the folder
 // inside.

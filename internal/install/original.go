@@ -62,7 +62,7 @@ func fromAddress(ctx context.Context, client *registry.Client, packages *store.S
 		return "", err
 	}
 	npm, err := isNpmArchiveIn(file, spec)
-	if err == nil && !npm {
+	if err == nil && (!npm || CheckArchive(file, pkg.Integrity) != nil) { // one without a folder in it was made anew, too
 		_, file, err = repack(ctx, packages, file, spec.Inside, pkg.Integrity)
 	}
 	return file, err

@@ -161,7 +161,7 @@ func (s *sources) fromLink(spec Spec) (*Package, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", where, err)
 	case !info.IsDir():
-		return nil, fault.Errorf(fault.Package, "%s is no folder; an archive ends in .tgz", where)
+		return nil, fault.Errorf(fault.Package, "%s is no folder, and its name is not one of an archive (.tgz, .tar.gz, .zip, .tar and others)", where)
 	}
 	return s.described(where, seen, spec, store.Integrity{})
 }
@@ -305,7 +305,10 @@ func (s *sources) archived(ctx context.Context, origin Origin, file string, want
 		return store.Entry{}, err
 	}
 	if isNpmArchive(spec, format) {
-		return s.job.Store.AddArchive(ctx, file, unpack.Options{Limits: s.job.Store.Limits, Links: true, Strip: true}, want)
+		entry, err := s.job.Store.AddArchive(ctx, file, unpack.Options{Limits: s.job.Store.Limits, Links: true, Strip: true}, want)
+		if err == nil && entry.Has("package.json") || !isFlat(ctx, in, info.Size(), s.job.Store.Limits) {
+			return entry, err
+		}
 	}
 	was, err := ArchiveIntegrity(in)
 	if err != nil {

@@ -119,7 +119,7 @@ func (p placeParser) link(place string) (Spec, error) {
 }
 
 func (p placeParser) outside() (Spec, error) {
-	return p.refuse("names a folder that is not inside of what it is to be a folder of", "")
+	return p.refuse("names a folder that leads out of the archive or repository", "")
 }
 
 // nativePath is a path as people write it, made absolute from dir.
