@@ -387,6 +387,9 @@ func (j *Job) raise(ctx context.Context, find *sources, name string, latest, nam
 		return j.fetchAgain(ctx, find, name, w, named)
 	}
 	spec, err := ParseDependency(name, old, j.Dir)
+	if err == nil && spec.Kind == Archive && spec.Inside == "" && isGone(seenAt(j.Dir, j.Files, originPlace(spec, j.Dir))) {
+		j.notes = append(j.notes, fmt.Sprintf("%s: %s is not there any more; what was installed from it stays", name, shownPlace(spec)))
+	}
 	if err != nil || spec.Kind != Registry {
 		return nil // settle says what is wrong with a spec
 	}

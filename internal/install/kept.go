@@ -147,7 +147,7 @@ func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Wr
 			"if you want the package from there: %s", j.command("add", name+"@"+ShownSpec(was.From)))
 	}
 	spec.Name = name
-	if _, err := os.Stat(spec.Place); spec.Kind == Archive && errors.Is(err, fs.ErrNotExist) {
+	if spec.Kind == Archive && isGone(spec.Place) {
 		// What was made of it is kept, so that the file may go.
 		j.notes = append(j.notes, fmt.Sprintf("%s: %s is not there any more; what was made of it stays", name, nativePlace(j.Dir, filepath.ToSlash(spec.Place))))
 		return nil
@@ -175,6 +175,12 @@ func (j *Job) fetchAgain(ctx context.Context, find *sources, name string, was Wr
 		j.manifest.SetDependency(kind, name, wanted)
 	}
 	return nil
+}
+
+// isGone reports whether there is no file any more.
+func isGone(file string) bool {
+	_, err := os.Stat(file)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // writtenFor is what the archives were made of that the profile depends on by a

@@ -178,6 +178,10 @@ func (d *Dated) elsewhere(spec Spec, err error) {
 		d.note(NoteElsewhere, "an archive at an address: update asks %s again", place)
 	case Archive:
 		d.Source = "archive"
+		if isGone(spec.Place) {
+			d.note(NoteElsewhere, "an archive on this machine that is not there any more: %s", place)
+			return
+		}
 		d.note(NoteElsewhere, "an archive on this machine: update reads %s again", place)
 	case Folder:
 		d.Source = "folder"

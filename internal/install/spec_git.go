@@ -260,6 +260,9 @@ func (p placeParser) selected(g *GitSource, fragment string) (*GitSource, error)
 				return refuse("asks for the range "+quote(g.Range)+", which is none", "")
 			}
 		case "path":
+			if value == "" {
+				return refuse("names no folder behind path:", "")
+			}
 			folder, ok := cleanInside(value)
 			if !ok {
 				_, err := p.outside()
