@@ -326,6 +326,13 @@ func (r *repair) lookAtDependencies(packages *store.Store) error {
 			Mend: "it is laid out anew, from the store or fetched again",
 		})
 	}
+	for _, at := range install.DamagedArchives(r.dir, r.lock) {
+		r.layOut = true
+		r.add(Damage{
+			Code: PackageDamaged, File: r.path(filepath.FromSlash(at)), Problem: at + ", an archive that the profile keeps, is lost or damaged", packages: true,
+			Mend: "it is made anew from the store",
+		})
+	}
 	return nil
 }
 

@@ -244,8 +244,11 @@ func (j *Job) Mend(ctx context.Context, manifest *profile.Manifest, from *Lock) 
 	if err != nil {
 		return nil, err
 	}
-	result.Warnings = append(result.Warnings, find.deprecations(lock)...)
 	j.locked = old
+	if result.Archives, _, err = j.stageArchives(ctx, lock); err != nil {
+		return nil, err
+	}
+	result.Warnings = slices.Concat(result.Warnings, j.notes, find.deprecations(lock))
 	result.Changes = j.compare(result.tree)
 	return result, j.writeLock(lock)
 }

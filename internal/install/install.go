@@ -613,7 +613,7 @@ func (j *Job) settle(ctx context.Context, find *sources, c change) (*Result, err
 	result.Archives = archives
 	result.remember = func() { j.closure.save(j, lockText, wishes, result.tree) }
 	if res.root == nil && !changed && result.Tree == (TreeChange{}) && bytes.Equal(j.manifest.Bytes(), j.before.Bytes()) {
-		result.Unchanged, result.Changes = true, []Change{}
+		result.Unchanged, result.Changes, result.Warnings = true, []Change{}, append(result.Warnings, j.notes...)
 		return result, nil
 	}
 	if result.Changes, err = j.reconcile(result.tree, c); err != nil {

@@ -239,12 +239,27 @@ func (j *Job) archiveChanges(lock *Lock) (write map[string]store.Integrity, remo
 	return write, slices.Compact(remove)
 }
 
-// keeps reports whether the profile has an archive: there is a file, and no link.
-// Its content is read only where all is checked.
+// keeps reports whether the profile has an archive. Its content is read only where
+// all is held against the lockfile.
 func (j *Job) keeps(at string, id store.Integrity) bool {
-	file := filepath.Join(j.Files, filepath.FromSlash(at))
+	return keeps(j.Files, at, id, j.Check || j.entire)
+}
+
+// keeps reports whether an archive is in a profile's directory: there is a file, and
+// no link. If it is read, its hash has to be id.
+func keeps(dir, at string, id store.Integrity, read bool) bool {
+	file := filepath.Join(dir, filepath.FromSlash(at))
 	info, err := os.Lstat(file)
-	return err == nil && info.Mode().IsRegular() && (!j.Check || CheckArchive(file, id) == nil)
+	return err == nil && info.Mode().IsRegular() && (!read || CheckArchive(file, id) == nil)
+}
+
+// DamagedArchives is the archives that the profile in dir has to keep by a
+// lockfile and that are lost or have another content, as sorted slash-separated
+// paths below dir.
+func DamagedArchives(dir string, lock *Lock) []string {
+	kept := keptArchives(lock)
+	maps.DeleteFunc(kept, func(at string, id store.Integrity) bool { return keeps(dir, at, id, true) })
+	return sortedKeys(kept)
 }
 
 // strays is the archives in the profile that nothing in a lock points to and that
@@ -301,11 +316,14 @@ func (j *Job) stageArchives(ctx context.Context, lock *Lock) (written []string, 
 	for _, at := range sortedKeys(write) {
 		err := j.stageArchive(ctx, at, write[at])
 		if lost, ok := errors.AsType[*lostError](err); ok && j.archives[at] == "" {
-			j.notes = append(j.notes, fmt.Sprintf("%s is lost, and cannot be made anew: %v", at, lost))
+			j.notes = append(j.notes, fmt.Sprintf("%s is lost or damaged, and cannot be made anew: %v", at, lost))
 			continue
 		}
 		if err != nil {
 			return nil, false, err
+		}
+		if exists(j.Files, at) && j.archives[at] == "" {
+			j.notes = append(j.notes, at+" was not the archive that the profile keeps, and is made anew")
 		}
 		written = append(written, at)
 	}
