@@ -59,6 +59,20 @@ snapshots:
 -- work/list.json --
 [{"name": "secretive", "repository": "https://user:s3same@127.0.0.1/o/r", "install": {"spec": "https://user:s3same@127.0.0.1:1/x.tgz?token=s3same"}},
  {"name": "kept", "description": "secretive", "tarball": "http://127.0.0.1:1/x.tgz?token=s3same"}]
+-- work/agent/plugin.json --
+{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "agent", "homepage": "https://user:s3same@h/", "https://user:s3same@h/": 1}
+-- work/agent/skills/a/SKILL.md --
+---
+name: a
+description: d
+https://user:s3same@h/?token=s3same: x
+---
+-- work/agent/mcp.json --
+{"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers": {
+  "a": {"type": "stdio", "command": "node", "args": ["--url=https://user:s3same@h/x?token=s3same"], "env": {"K": "s3same"}},
+  "b": {"type": "sse", "url": "https://h/?token=s3same", "headers": {"Authorization": "Bearer s3same"}},
+  "c": {"type": "sse", "url": "https://user:s3same@h/#s3same", "headers": {"Authorization": "Bearer s3same\n", "a": "s3same", "A": "s3same"}},
+  "d": {"type": "stdio", "command": "https://user:s3same@h/", "cwd": "https://user:s3same@h/?s3same", "env": {"K": "s3same\u0000", "L": ["s3same"]}}}}
 -- work/bundle/package.json --
 {"name": "bundle", "version": "1.0.0", "dependencies": {"left": "http://user:s3same@HOST/files/left_1.2.0.tgz?token=s3same"}, "dsh": {"bundle": {"patch": "p.yml"}}}
 -- work/bundle/p.yml --
@@ -68,6 +82,10 @@ snapshots:
 // secretCommands are run in order, each in words and with --json. What they do
 // does not matter, nor whether they fail: it is what they print.
 const secretCommands = `
+agent-plugin check agent
+agent-plugin inspect agent
+agent-plugin inspect agent/skills
+agent-plugin new begun
 plugin --profile full add URL
 plugin --profile full add ZIP
 plugin --profile full add alias@URL --dry-run
@@ -274,7 +292,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	// A verb that is new has to be among them.
-	for _, command := range []string{"plugin", "profile", "config", "store", "catalog"} {
+	for _, command := range []string{"plugin", "profile", "config", "store", "catalog", "agent-plugin"} {
 		out, err := exec.Command(program, command, "--help").Output()
 		if err != nil {
 			continue // there is no such command

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"dsh/internal/agentplugin"
@@ -100,7 +101,8 @@ func loadAgentPlugin(env Env, dir string, rules agentplugin.Options) (p *agentpl
 	if p != nil {
 		check.Name, check.Spec = p.Manifest.Name.String(), string(p.Manifest.Spec)
 	}
-	for _, d := range found {
+	for i, d := range found {
+		found[i].Place, found[i].Message = withoutSecrets(d.Place), withoutSecrets(d.Message)
 		if d.Effect == agentplugin.Noted {
 			check.Counts.Warnings++
 		} else {
@@ -110,8 +112,22 @@ func loadAgentPlugin(env Env, dir string, rules agentplugin.Options) (p *agentpl
 	return p, check, nil
 }
 
+// addressInText is an address among other words of an author.
+var addressInText = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'\\]+`)
+
+// withoutSecrets is a text without users, passwords and queries of the addresses in
+// it.
+func withoutSecrets(text string) string {
+	return addressInText.ReplaceAllStringFunc(text, func(address string) string {
+		if !strings.ContainsAny(address, "@?#") {
+			return address
+		}
+		return registry.ShownAddress(address)
+	})
+}
+
 func shownServer(s agentplugin.Server) AgentPluginServer {
-	shown := AgentPluginServer{Name: s.Name(), Type: s.Type()}
+	shown := AgentPluginServer{Name: withoutSecrets(s.Name()), Type: s.Type()}
 	remote := func(r agentplugin.Remote) {
 		shown.URL = registry.ShownAddress(r.URL.String())
 		for _, h := range r.Headers {
@@ -120,9 +136,9 @@ func shownServer(s agentplugin.Server) AgentPluginServer {
 	}
 	switch s := s.(type) {
 	case agentplugin.Stdio:
-		shown.Command, shown.Cwd = s.Command.String(), s.Cwd.String()
+		shown.Command, shown.Cwd = withoutSecrets(s.Command.String()), withoutSecrets(s.Cwd.String())
 		for _, arg := range s.Args {
-			shown.Args = append(shown.Args, arg.String())
+			shown.Args = append(shown.Args, withoutSecrets(arg.String()))
 		}
 		for _, v := range s.Env {
 			shown.Env = append(shown.Env, v.Name)
