@@ -2,6 +2,7 @@ package action
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -296,6 +297,11 @@ func FindScripts(ctx context.Context, env Env, opts PluginOptions, word string) 
 		return nil, fault.WithHint(err, "%s says which version of a package is meant that is not in the profile yet",
 			fault.ShellWords("dsh", "plugin", "--profile", opts.Name.String(), "approve", word+"@VERSION"))
 	}
+	if report != nil && spec.Kind == install.Registry {
+		if err := elsewhere(report.Dir, opts.Name, spec); err != nil {
+			return nil, err
+		}
+	}
 	p, err := env.look(ctx, opts, spec)
 	if err != nil {
 		return nil, err
@@ -315,6 +321,42 @@ func FindScripts(ctx context.Context, env Env, opts PluginOptions, word string) 
 	said, err := a.say(*p)
 	found.Packages = []PackageScripts{said}
 	return found, err
+}
+
+// elsewhere refuses the name of a registry's package where the profile has that
+// name from somewhere else: whose scripts it would show is not who is meant.
+func elsewhere(dir string, name profile.Name, spec install.Spec) error {
+	lock, err := lockIn(dir)
+	if err != nil || lock == nil {
+		return err
+	}
+	for _, n := range lock.Nodes {
+		if n.Name != spec.Target {
+			continue
+		}
+		switch n.Origin.Kind {
+		case install.Registry, install.Link:
+		default:
+			err := fault.Errorf(fault.Package, "profile %s has %s %s from %s; what a registry has by that name is another package", name, n.Name, n.Version, install.ShownSpec(n.Origin.Place))
+			return fault.WithHint(err, "%s shows the scripts of the one that is there",
+				fault.ShellWords("dsh", "plugin", "--profile", name.String(), "approve", n.Name))
+		}
+	}
+	return nil
+}
+
+// knows reports whether a lockfile in a directory has a package of that name.
+func knows(dir, name string) (bool, error) {
+	lock, err := lockIn(dir)
+	if err != nil || lock == nil {
+		return false, err
+	}
+	for _, n := range lock.Nodes {
+		if n.Name == name {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // look finds a package that is not in the profile.
@@ -398,6 +440,9 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 		return done, nil
 	}
 	report, err := Install(ctx, env, opts, install.InstallOptions{})
+	if fault.ClassOf(err) == fault.Interrupted {
+		return nil, fault.Errorf(fault.Interrupted, "interrupted: approved, but not built; the profile was not changed")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("approved, but not built: %w", err)
 	}
@@ -452,8 +497,13 @@ func RevokeScripts(ctx context.Context, env Env, profileName profile.Name, word 
 	if done.Warnings, err = env.untellPnpm(ctx, profileName, name); err != nil {
 		return nil, fmt.Errorf("revoked for dsh, and not for pnpm: %w", err)
 	}
+	unknown := fault.WithHint(fault.Errorf(fault.Package, "nothing of %s was approved, and profile %s has no such package", word, profileName),
+		"%s shows which have scripts", fault.ShellWords("dsh", "plugin", "--profile", profileName.String(), "scripts"))
 	p, err := profile.Read(env.Home, profileName)
 	if err != nil {
+		if len(revoked) == 0 {
+			return nil, unknown
+		}
 		return done, nil // without a profile nothing else is said
 	}
 	a := env.approver(func() string { return p.Dir }, p.Manifest)
@@ -467,6 +517,11 @@ func RevokeScripts(ctx context.Context, env Env, profileName profile.Name, word 
 	for _, r := range rules {
 		if r.Allowed && (r.Package == "*" || r.Package == name || strings.HasPrefix(r.Package, name+"@")) {
 			done.Rules = append(done.Rules, fmt.Sprintf("%s of %s (%s)", r.Package, r.Setting, ruleAt(r)))
+		}
+	}
+	if len(revoked)+len(done.Rules)+len(done.Standing) == 0 {
+		if known, err := knows(p.Dir, name); err != nil || !known {
+			return nil, cmp.Or(err, unknown)
 		}
 	}
 	return done, nil
