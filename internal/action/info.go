@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +15,6 @@ import (
 	"dsh/internal/inspect"
 	"dsh/internal/install"
 	"dsh/internal/install/manifest"
-	"dsh/internal/install/store"
 	"dsh/internal/installation"
 	"dsh/internal/npmrange"
 	"dsh/internal/profile"
@@ -150,66 +147,31 @@ const largestShown = 5
 // changed, neither in the profile nor in the store.
 func LookAt(ctx context.Context, env Env, opts PluginOptions, spec install.Spec) (info *Info, err error) {
 	opts.DryRun = true
-	temp, err := scratchIn(os.TempDir())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, temp.close()) }()
-	p, files, err := env.planned(ctx, opts.Name, true, temp)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := settingsFor(opts, files, p.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	client, err := env.client(opts, files)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	packages := store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
-	defer func() { err = errors.Join(err, packages.Close()) }()
-	policy, err := env.policy()
-	if err != nil {
-		return nil, err
-	}
-	limit(packages, policy)
-	job := func() *install.Job {
-		j := env.job(opts, p)
-		j.Policy = policy
-		j.DryRun, j.Settings, j.Store, j.Registry = true, &settings, packages, client
-		if files != p.Dir {
-			j.Dir, j.Files = files, files
+	err = env.try(ctx, opts, true, false, func(t *trial) error {
+		looked, err := t.job().Describe(ctx, spec)
+		if err != nil {
+			return err
 		}
-		check := j.CheckLayer
-		j.CheckLayer = func(name, dir string) error {
-			if dir == "" {
-				return nil
-			}
-			return check(name, dir)
+		info, err = env.describe(t.Profile, spec, looked, opts.Expect)
+		if err != nil {
+			return err
 		}
-		return j
-	}
-	looked, err := job().Describe(ctx, spec)
+		result, err := t.job().Add(ctx, []install.Spec{exactly(spec, looked)}, install.AddOptions{})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			info.Refused = err.Error()
+			return nil
+		}
+		info.Warnings = append(info.Warnings, result.Warnings...)
+		info.brings(result)
+		return env.composed(t.Profile, result, info)
+	})
 	if err != nil {
 		return nil, err
 	}
-	info, err = env.describe(p, spec, looked, opts.Expect)
-	if err != nil {
-		return nil, err
-	}
-	result, err := job().Add(ctx, []install.Spec{exactly(spec, looked)}, install.AddOptions{})
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		info.Refused = err.Error()
-		return info, nil
-	}
-	info.Warnings = append(info.Warnings, result.Warnings...)
-	info.brings(result)
-	return info, env.composed(p, result, info)
+	return info, nil
 }
 
 // exactly is the spec of what was looked at, so that what is said of it is said of

@@ -9,46 +9,75 @@ import (
 	"strings"
 
 	"dsh/internal/install"
+	"dsh/internal/install/registry"
 	"dsh/internal/install/store"
 	"dsh/internal/profile"
+	"dsh/internal/trust"
 )
 
-// plan runs one job over a profile without changing anything: neither the
-// profile nor the store, nor what is remembered of registries. What has to be
-// unpacked to know it lies among the system's temporary files meanwhile. makes
-// says that a profile which is missing is planned as it would be made.
-func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
-	temp, err := scratchIn(os.TempDir())
+// trial is a profile that jobs are run over without changing it.
+type trial struct {
+	*profile.Profile
+	files    string // where its files are: in its directory, or in a temporary one where it would be made
+	policy   *trust.Policy
+	env      Env
+	opts     PluginOptions
+	settings install.Settings
+	packages *store.Store
+	client   *registry.Client
+}
+
+// try calls work with a trial of a profile. What is fetched for it stays in the home's
+// store where it is kept, else it lies among the system's temporary files meanwhile.
+// makes says that a profile which is missing is taken as it would be made.
+func (env Env) try(ctx context.Context, opts PluginOptions, makes, kept bool, work func(*trial) error) (err error) {
+	parent := os.TempDir()
+	if kept {
+		parent = env.Home.StoreDir()
+	}
+	temp, err := scratchIn(parent)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, temp.close()) }()
 	p, files, err := env.planned(ctx, opts.Name, makes, temp)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	settings, err := settingsFor(opts, files, p.Manifest)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	client, err := env.client(opts, files)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.Close()
 	policy, err := env.policy()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	packages := store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
+	var packages *store.Store
+	if kept {
+		packages = store.Open(env.Home.StoreDir())
+	} else {
+		packages = store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
+	}
 	defer func() { err = errors.Join(err, packages.Close()) }()
 	limit(packages, policy)
-	j := env.job(opts, p)
-	j.Policy = policy
-	j.DryRun, j.Settings, j.Store, j.Registry = true, &settings, packages, client
-	created := files != p.Dir
-	if created {
-		j.Dir, j.Files = files, files // what it is to be below need not be there
+	return limited(policy, work(&trial{p, files, policy, env, opts, settings, packages, client}))
+}
+
+// makes reports whether the profile is not there, and would be made.
+func (t *trial) makes() bool { return t.files != t.Dir }
+
+// job is a job of the trial.
+func (t *trial) job() *install.Job {
+	j := t.env.job(t.opts, t.Profile)
+	j.DryRun, j.Policy = true, t.policy
+	j.Settings, j.Store, j.Registry = &t.settings, t.packages, t.client
+	if t.makes() {
+		j.Dir, j.Files = t.files, t.files // what it is to be below need not be there
 	}
 	check := j.CheckLayer
 	j.CheckLayer = func(name, dir string) error {
@@ -57,17 +86,32 @@ func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work fu
 		}
 		return check(name, dir)
 	}
-	result, err := work(j)
-	if err == nil {
-		err = opts.Expect.check(result)
-	}
-	if err != nil {
-		return nil, limited(policy, err)
-	}
+	return j
+}
+
+// plan runs one job over a profile without changing anything: neither the
+// profile nor the store, nor what is remembered of registries.
+func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work func(*install.Job) (*install.Result, error)) (report *Report, err error) {
+	err = env.try(ctx, opts, makes, false, func(t *trial) error {
+		result, err := work(t.job())
+		if err == nil {
+			err = opts.Expect.check(result)
+		}
+		if err != nil {
+			return err
+		}
+		report, err = t.report(result)
+		return err
+	})
+	return report, err
+}
+
+// report is what a job that was tried would do.
+func (t *trial) report(result *install.Result) (*Report, error) {
 	plan := result.Plan
-	plan.Creates = created
-	if opts.Copy {
-		text, err := readOr(filepath.Join(files, install.WorkspaceName))
+	plan.Creates = t.makes()
+	if t.opts.Copy {
+		text, err := readOr(filepath.Join(t.files, install.WorkspaceName))
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +124,8 @@ func (env Env) plan(ctx context.Context, opts PluginOptions, makes bool, work fu
 		}
 	}
 	return &Report{
-		Profile: p.Name.String(), Dir: p.Dir, Changes: result.Changes, Tree: result.Tree, Plan: plan,
-		Warnings: slices.Concat(p.Warnings, result.Warnings),
+		Profile: t.Name.String(), Dir: t.Dir, Changes: result.Changes, Tree: result.Tree, Plan: plan,
+		Warnings: slices.Concat(t.Warnings, result.Warnings),
 	}, nil
 }
 

@@ -361,38 +361,11 @@ func knows(dir, name string) (bool, error) {
 
 // look finds a package that is not in the profile.
 func (env Env) look(ctx context.Context, opts PluginOptions, spec install.Spec) (found *install.WithScripts, err error) {
-	temp, err := scratchIn(env.Home.StoreDir())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, temp.close()) }()
-	p, files, err := env.planned(ctx, opts.Name, true, temp)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := settingsFor(opts, files, p.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	client, err := env.client(opts, files)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	policy, err := env.policy()
-	if err != nil {
-		return nil, err
-	}
-	packages := store.Open(env.Home.StoreDir())
-	defer func() { err = errors.Join(err, packages.Close()) }()
-	limit(packages, policy)
-	j := env.job(opts, p)
-	j.DryRun, j.Settings, j.Store, j.Registry, j.Policy = true, &settings, packages, client, policy
-	if files != p.Dir {
-		j.Dir, j.Files = files, files
-	}
-	found, err = j.Look(ctx, spec)
-	return found, limited(policy, err)
+	err = env.try(ctx, opts, true, true, func(t *trial) (err error) {
+		found, err = t.job().Look(ctx, spec)
+		return err
+	})
+	return found, err
 }
 
 // ApprovedScripts says what approving did.
