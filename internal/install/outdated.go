@@ -175,6 +175,10 @@ func (d *Dated) elsewhere(spec Spec, err error) {
 		d.note(NoteElsewhere, "a git repository: update asks %s again", ShownSpec(spec.Git.Remote))
 	case URL:
 		d.Source = "url"
+		if strings.Contains(spec.Place, secretMark) {
+			d.note(NoteElsewhere, "an archive at an address that is not kept whole, for it may hold secrets: update cannot ask %s again", place)
+			return
+		}
 		d.note(NoteElsewhere, "an archive at an address: update asks %s again", place)
 	case Archive:
 		d.Source = "archive"
