@@ -177,6 +177,9 @@ func (j *Job) gather(ctx context.Context, c *contents, t *tree, pieces []*piece,
 	group, ctx := errgroup.WithContext(ctx)
 	take := func(n *piece) error {
 		entry, err := j.whole(ctx, c, n)
+		if err == nil {
+			err = j.holdNames(t.lock, n, entry)
+		}
 		mu.Lock()
 		switch {
 		case err == nil:

@@ -401,7 +401,8 @@ func (j *Job) gone(at string, n Located, err error) error {
 // wrong or out of reach.
 func isMissing(err error) bool {
 	_, wrong := errors.AsType[*store.MismatchError](err)
-	return fault.ClassOf(err) == fault.Package && !wrong
+	_, other := errors.AsType[*OtherPackageError](err)
+	return fault.ClassOf(err) == fault.Package && !wrong && !other
 }
 
 // archive fetches the content of one locked package.

@@ -266,8 +266,8 @@ func TestArchiveWithNodeModules(t *testing.T) {
 		}
 		return Located{Package: &Package{Name: name, Version: version, Integrity: entry.Integrity}}
 	}
-	outer := content("outer", "1.0.0", map[string]string{"package.json": "{}", "node_modules/@s/inner/old.js": "old", "node_modules/.bin/old": "old"})
-	inner := content("@s/inner", "2.0.0", map[string]string{"package.json": "{}", "new.js": "new"})
+	outer := content("outer", "1.0.0", map[string]string{"package.json": `{"name": "outer", "version": "1.0.0"}`, "node_modules/@s/inner/old.js": "old", "node_modules/.bin/old": "old"})
+	inner := content("@s/inner", "2.0.0", map[string]string{"package.json": `{"name": "@s/inner", "version": "2.0.0"}`, "new.js": "new"})
 	inner.Bin = map[string]string{"inner": "new.js"}
 	wanted := map[string]string{"outer": "*"}
 	without := &Lock{Wanted: wanted, Nodes: map[string]Located{"node_modules/outer": outer}}
@@ -295,8 +295,8 @@ func TestProgramsFollowTheContent(t *testing.T) {
 			Name: "a", Version: "1.0.0", Integrity: entry.Integrity, Bin: map[string]string{"a": "cli.js"},
 		}}}}
 	}
-	with := lock(map[string]string{"package.json": "{}", "cli.js": ""})
-	without := lock(map[string]string{"package.json": "{}"})
+	with := lock(map[string]string{"package.json": `{"name": "a", "version": "1.0.0"}`, "cli.js": ""})
+	without := lock(map[string]string{"package.json": `{"name": "a", "version": "1.0.0"}`})
 	checkChange(t, s, with, without)
 	checkChange(t, s, without, with)
 }

@@ -68,3 +68,24 @@ func Parse(text []byte) (*Manifest, error) {
 	}
 	return members.Manifest(name)
 }
+
+// Identity is the name and the version that a package.json has, as [Parse] reads
+// them, each "" where there is none. It reads nothing else, and much faster.
+func Identity(text []byte) (name, version string) {
+	c := jsonscan.New(string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
+	if c.Peek() != '{' {
+		return "", ""
+	}
+	c.Members(func(key string) {
+		switch key {
+		case "name":
+			name = c.Text()
+		case "version":
+			version = c.Text()
+		}
+	})
+	if c.End() != nil {
+		return "", ""
+	}
+	return name, version
+}

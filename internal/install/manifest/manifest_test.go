@@ -164,3 +164,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Identity says what Parse says, or nothing.
+func TestIdentity(t *testing.T) {
+	for text, want := range map[string][2]string{
+		`{"name": "@s/n", "version": "1.0.0", "x": {"name": "y"}}`: {"@s/n", "1.0.0"},
+		"\xef\xbb\xbf" + `{"n\u0061me": "\u006e", "version": "1"}`: {"n", "1"},
+		`{"name": "a", "name": "b", "version": 5}`:                 {"b", ""},
+		`{"name": ["a"], "Version": "1"}`:                          {"", ""},
+		`{"name": "a", "version": "1"`:                             {"", ""},
+		`{"name": "a", "version": "1"} x`:                          {"", ""},
+		`[{"name": "a"}]`:                                          {"", ""},
+		``:                                                         {"", ""},
+		`{"version": "2", "scripts": {"version": "3", "name": "c"}, "name":"z"}`: {"z", "2"},
+	} {
+		name, version := Identity([]byte(text))
+		if got := [2]string{name, version}; got != want {
+			t.Errorf("%s: %q", text, got)
+		}
+		if m, err := Parse([]byte(text)); err == nil && (m.Name != name || m.Version != version) {
+			t.Errorf("%s: %q %q, and Parse says %q %q", text, name, version, m.Name, m.Version)
+		}
+	}
+}

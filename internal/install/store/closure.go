@@ -13,12 +13,12 @@ import (
 // A closure is the listings of several entries in one file, without the hashes
 // of their files:
 //
-//	dsh-closure 2 <boot, or ->
+//	dsh-closure 3 <boot, or ->
 //	<number of entries> (<integrity> <length of listing> <listing>)… <checksum>
 //
 // with nothing between; numbers are varints, and the checksum is CRC-32C, which
 // finds what a power loss has cut or lost.
-const closureHeader = "dsh-closure 2 "
+const closureHeader = "dsh-closure 3 "
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -33,7 +33,7 @@ func FormatClosure(entries []Entry) []byte {
 	entries = slices.SortedFunc(slices.Values(entries), func(a, b Entry) int { return bytes.Compare(a.Integrity.sum[:], b.Integrity.sum[:]) })
 	size, boot := len(closureHeader)+64, ""
 	for i, e := range entries {
-		size += sha512.Size + len(e.list.dirs) + len(e.list.names) + len(e.list.meta) + len(e.list.links) + 6*binary.MaxVarintLen32
+		size += sha512.Size + len(e.list.dirs) + len(e.list.names) + len(e.list.meta) + len(e.list.links) + len(e.list.pkg) + 7*binary.MaxVarintLen32
 		if i == 0 {
 			boot = e.now
 		} else if boot != e.now {
@@ -92,7 +92,7 @@ func (s *Store) ParseClosure(data []byte) (map[Integrity]Entry, error) {
 		if used <= 0 || size > uint64(len(text)-used) {
 			return nil, errClosure
 		}
-		list, rest, err := cutListing(text[used:used+int(size)], false)
+		list, rest, err := cutListing(text[used:used+int(size)], 5)
 		if err != nil || rest != "" {
 			return nil, errClosure
 		}

@@ -18,12 +18,13 @@ type Hash [sha256.Size]byte
 // index is the listing of an entry's files with their hashes, and the boot of
 // the machine in which it was written. On disk it is
 //
-//	dsh-index 4 <boot, or ->
+//	dsh-index 5 <boot, or ->
 //	<listing> <hashes> <hash of all before>
 //
 // with nothing between. The last hash tells an index that a power loss has cut
 // from one that is whole. Paths hold no control characters; unpacking and
-// copying refuse them. In dsh-index 3 the listing has no links and no traits.
+// copying refuse them. In dsh-index 4 the listing does not say which package it is, and in
+// dsh-index 3 it has no links and no traits either.
 // Earlier versions wrote texts:
 //
 //	dsh-index 2 <boot, or ->
@@ -41,7 +42,8 @@ type index struct {
 const maxSize = 1<<62 - 1
 
 const (
-	indexHeader     = "dsh-index 4 "
+	indexHeader     = "dsh-index 5 "
+	fourthHeader    = "dsh-index 4 "
 	thirdHeader     = "dsh-index 3 "
 	secondHeader    = "dsh-index 2 "
 	secondIndexEnd  = "end "
@@ -50,7 +52,7 @@ const (
 
 func (x index) format() []byte {
 	l := x.files
-	out := make([]byte, 0, 128+len(l.dirs)+len(l.names)+len(l.meta)+len(l.links)+len(l.hashes)+sha256.Size)
+	out := make([]byte, 0, 128+len(l.dirs)+len(l.names)+len(l.meta)+len(l.links)+len(l.pkg)+len(l.hashes)+sha256.Size)
 	out = append(out, indexHeader...)
 	out = append(out, bootName(x.boot)...)
 	out = append(out, '\n')
@@ -69,8 +71,15 @@ func bootName(boot string) string {
 }
 
 func parseIndex(data []byte) (index, error) {
-	third := bytes.HasPrefix(data, []byte(thirdHeader)) // of the same length
-	if !third && !bytes.HasPrefix(data, []byte(indexHeader)) {
+	var version int // of headers that are of one length
+	switch {
+	case bytes.HasPrefix(data, []byte(indexHeader)):
+		version = 5
+	case bytes.HasPrefix(data, []byte(fourthHeader)):
+		version = 4
+	case bytes.HasPrefix(data, []byte(thirdHeader)):
+		version = 3
+	default:
 		return parseOldIndex(string(data))
 	}
 	body := len(data) - sha256.Size
@@ -81,7 +90,7 @@ func parseIndex(data []byte) (index, error) {
 	if !ok {
 		return index{}, errListing
 	}
-	l, hashes, err := cutListing(rest, third)
+	l, hashes, err := cutListing(rest, version)
 	if err != nil {
 		return index{}, err
 	}
@@ -130,7 +139,7 @@ func parseOldIndex(text string) (index, error) {
 		files = append(files, f)
 		body = rest
 	}
-	x.files = newListing(files, 0)
+	x.files = newListing(files, facts{})
 	return x, nil
 }
 

@@ -15,7 +15,7 @@ import (
 
 var (
 	someFiles = []File{file("a", "a", false), file("bin/x y.js", "#!", true), file("leer", "", false)}
-	someIndex = index{boot: "aboot", files: newListing(someFiles, 0)}
+	someIndex = index{boot: "aboot", files: newListing(someFiles, facts{})}
 	inside    = cmp.AllowUnexported(index{}, listing{})
 )
 
@@ -34,7 +34,7 @@ func oldIndex(boot string, files []File) string {
 
 // thirdIndex is an index as the version before wrote it, without links and traits.
 func thirdIndex(boot string, files []File) []byte {
-	l := newListing(files, 0)
+	l := newListing(files, facts{})
 	out := []byte("dsh-index 3 " + boot + "\n")
 	out = binary.AppendUvarint(out, uint64(l.count))
 	for _, part := range []string{l.dirs, l.names, l.meta} {
@@ -96,11 +96,11 @@ func TestIndexRoundTrip(t *testing.T) {
 	for boot, want := range map[string]string{"": "", "6d1f": "6d1f", "two words": "", "two\nlines": ""} {
 		linked := append(slices.Clone(someFiles), File{Path: "zz/l", Link: "../package.json"})
 		for _, files := range [][]File{{}, someFiles, linked} {
-			got, err := parseIndex(index{boot, newListing(files, 0)}.format())
+			got, err := parseIndex(index{boot, newListing(files, facts{})}.format())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(index{want, newListing(files, 0)}, got, inside); diff != "" {
+			if diff := cmp.Diff(index{want, newListing(files, facts{})}, got, inside); diff != "" {
 				t.Errorf("boot %q (-want +got):\n%s", boot, diff)
 			}
 			listed, err := got.files.files()
@@ -130,9 +130,9 @@ func TestCutIndex(t *testing.T) {
 
 func TestOldIndex(t *testing.T) {
 	for text, want := range map[string]index{
-		"dsh-index 1\n- 1 a b\nx 12 bin/x.js\n": {files: newListing([]File{{Path: "a b", Size: 1}, {Path: "bin/x.js", Size: 12, Executable: true}}, 0)},
-		oldIndex("-", someFiles):                {files: newListing(someFiles, 0)},
-		oldIndex("some", nil):                   {boot: "some", files: newListing(nil, 0)},
+		"dsh-index 1\n- 1 a b\nx 12 bin/x.js\n": {files: newListing([]File{{Path: "a b", Size: 1}, {Path: "bin/x.js", Size: 12, Executable: true}}, facts{})},
+		oldIndex("-", someFiles):                {files: newListing(someFiles, facts{})},
+		oldIndex("some", nil):                   {boot: "some", files: newListing(nil, facts{})},
 	} {
 		got, err := parseIndex([]byte(text))
 		if err != nil {
@@ -143,7 +143,7 @@ func TestOldIndex(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "dsh-index 1", "dsh-index 3\n", "dsh-index 4 -\n", "dsh-index 5 -\n", "dsh-index 1\n- 1 a\x00b\n", "dsh-index 1\n- 9223372036854775807 a\n", "dsh-index 1\n- 1 a", "dsh-index 1\n- -1 a\n", "dsh-index 1\n- 1 ../a\n",
+		"", "dsh-index 1", "dsh-index 3\n", "dsh-index 4 -\n", "dsh-index 5 -\n", "dsh-index 6 -\n", "dsh-index 1\n- 1 a\x00b\n", "dsh-index 1\n- 9223372036854775807 a\n", "dsh-index 1\n- 1 a", "dsh-index 1\n- -1 a\n", "dsh-index 1\n- 1 ../a\n",
 		"dsh-index 1\n- 1 .\n", "dsh-index 1\nr 1 a\n", "dsh-index 1\n-\n", "dsh-index 1\n- 1\n", "dsh-index 1\n- x a\n",
 	} {
 		if _, err := parseIndex([]byte(text)); err == nil {
@@ -182,7 +182,7 @@ func TestOldEntry(t *testing.T) {
 
 func FuzzParseIndex(f *testing.F) {
 	f.Add(someIndex.format())
-	f.Add(index{"", newListing([]File{{Path: "a", Size: 1}, {Path: "d/l", Link: "../a"}}, traitsKnown|hasScripts)}.format())
+	f.Add(index{"", newListing([]File{{Path: "a", Size: 1}, {Path: "d/l", Link: "../a"}}, facts{traitsKnown | hasScripts, "n@1"})}.format())
 	f.Add(thirdIndex("-", someFiles))
 	f.Add([]byte("dsh-index 1\n- 1 a b\nx 12 bin/x.js\n"))
 	f.Add([]byte(oldIndex("-", someFiles)))

@@ -19,6 +19,7 @@ type listing struct {
 	meta   string // size<<1 | executable of every file, as varints
 	hashes string // of every file, one after the other; "" where they are not at hand
 	links  string // every symbolic link, sorted, and where it leads; a zero byte after each
+	pkg    string // name@version, as its package.json has them; "" where that was not looked at
 	traits traits
 }
 
@@ -31,8 +32,14 @@ const (
 	hasPrepare                     // prepare, prepublish, prepack
 )
 
+// facts are all that a listing says besides the files.
+type facts struct {
+	traits traits
+	pkg    string // see [listing]
+}
+
 // newListing lists files and links that are sorted by path.
-func newListing(files []File, known traits) listing {
+func newListing(files []File, known facts) listing {
 	dirs := map[string]bool{}
 	var list []string
 	for _, f := range files {
@@ -60,26 +67,25 @@ func newListing(files []File, known traits) listing {
 // append is the listing without its hashes as bytes.
 func (l listing) append(out []byte) []byte {
 	out = binary.AppendUvarint(out, uint64(l.count))
-	for _, part := range []string{l.dirs, l.names, l.meta, l.links} {
+	for _, part := range []string{l.dirs, l.names, l.meta, l.links, l.pkg} {
 		out = binary.AppendUvarint(out, uint64(len(part)))
 	}
 	out = append(out, byte(l.traits))
 	out = append(out, l.dirs...)
 	out = append(out, l.names...)
 	out = append(out, l.meta...)
-	return append(out, l.links...)
+	out = append(out, l.links...)
+	return append(out, l.pkg...)
 }
 
 var errListing = errors.New("the listing of files is damaged")
 
 // cutListing takes a listing without hashes off the front of text. What is in it
-// is looked at when it is used. Earlier ones have no links and no traits.
-func cutListing(text string, earlier bool) (l listing, rest string, err error) {
-	var numbers [5]int
-	sizes := numbers[:]
-	if earlier {
-		sizes = numbers[:4]
-	}
+// is looked at when it is used. Those of version 4 of an index do not say which
+// package it is, and those of version 3 have no links and no traits either.
+func cutListing(text string, version int) (l listing, rest string, err error) {
+	var numbers [6]int
+	sizes := numbers[:version+1]
 	for i := range sizes {
 		n, used := uvarint(text)
 		if used <= 0 || n > uint64(len(text)) {
@@ -87,14 +93,14 @@ func cutListing(text string, earlier bool) (l listing, rest string, err error) {
 		}
 		sizes[i], text = int(n), text[used:]
 	}
-	if !earlier {
+	if version > 3 {
 		if text == "" {
 			return l, "", errListing
 		}
 		l.traits, text = traits(text[0]), text[1:]
 	}
 	l.count = sizes[0]
-	for i, part := range []*string{&l.dirs, &l.names, &l.meta, &l.links} {
+	for i, part := range []*string{&l.dirs, &l.names, &l.meta, &l.links, &l.pkg} {
 		size := numbers[i+1]
 		if size > len(text) {
 			return l, "", errListing
@@ -298,10 +304,10 @@ func (b *listingBuilder) add(name string, size int64, executable bool, hash Hash
 	b.count++
 }
 
-func (b *listingBuilder) done(known traits) listing {
+func (b *listingBuilder) done(known facts) listing {
 	text := string(b.text)
 	return listing{
 		count: b.count, dirs: text[:b.names], names: text[b.names:], meta: string(b.meta), hashes: string(b.hashes),
-		traits: known,
+		traits: known.traits, pkg: known.pkg,
 	}
 }

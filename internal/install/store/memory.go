@@ -231,14 +231,14 @@ func (u *unpacker) unpack(ctx context.Context, archive []byte, limits unpack.Lim
 }
 
 // plan applies the rules to the members and sorts the files.
-func (u *unpacker) plan(limits unpack.Limits) (known traits, err error) {
+func (u *unpacker) plan(limits unpack.Limits) (known facts, err error) {
 	u.rules.Reset(unpack.Options{Limits: limits, Strip: true})
 	u.files = u.files[:0]
 	var text []byte
 	for _, m := range u.members {
 		name, again, err := u.rules.Admit(m.unpack())
 		if err != nil {
-			return 0, err
+			return facts{}, err
 		}
 		if name == "" {
 			continue
@@ -246,7 +246,7 @@ func (u *unpacker) plan(limits unpack.Limits) (known traits, err error) {
 		if again {
 			i := slices.IndexFunc(u.files, func(f fileInMemory) bool { return f.name == name })
 			if !bytes.Equal(u.files[i].data, m.data) {
-				return 0, unpack.ErrTwice(m.unpack())
+				return facts{}, unpack.ErrTwice(m.unpack())
 			}
 			continue
 		}
@@ -254,7 +254,7 @@ func (u *unpacker) plan(limits unpack.Limits) (known traits, err error) {
 		case name == packageFile && m.size <= manifest.MaxSize:
 			text = m.data
 		case name == bindingFile:
-			known |= hasScripts
+			known.traits |= hasScripts
 		}
 		u.files = append(u.files, fileInMemory{name, m.executable, m.data})
 	}
@@ -266,7 +266,9 @@ func (u *unpacker) plan(limits unpack.Limits) (known traits, err error) {
 		}
 	}
 	slices.SortFunc(u.files, func(a, b fileInMemory) int { return strings.Compare(a.name, b.name) })
-	return known | more | traitsKnown, nil
+	known.traits |= more.traits | traitsKnown
+	known.pkg = more.pkg
+	return known, nil
 }
 
 // gunzip unpacks into the unpacker's own memory. It reports false for what is

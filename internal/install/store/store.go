@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"dsh/internal/install/manifest"
 	"dsh/internal/install/unpack"
 	"dsh/internal/staging"
 )
@@ -295,11 +296,27 @@ func (e Entry) traits() traits {
 	if err != nil {
 		text = nil
 	}
-	_, known := read(text)
+	_, known := readTraits(text)
 	if e.Has(bindingFile) {
 		known |= hasScripts
 	}
 	return known
+}
+
+// Package is the name and the version that the package.json of the entry has, each
+// "" where it has none.
+func (e Entry) Package() (name, version string) {
+	pkg := e.list.pkg
+	if pkg == "" && e.dir != "" { // an earlier version made it
+		if text, err := os.ReadFile(e.path(packageFile)); err == nil {
+			return manifest.Identity(text)
+		}
+	}
+	i := strings.LastIndexByte(pkg, '@')
+	if i < 0 {
+		return "", ""
+	}
+	return pkg[:i], pkg[i+1:]
 }
 
 // EachFile calls visit with every file of the entry and its content, sorted by

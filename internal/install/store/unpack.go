@@ -122,9 +122,16 @@ const (
 )
 
 // read is what a package.json tells that is kept beside the files: those that it
-// names as programs, and whether it has scripts. Most have none of what matters,
-// and are not parsed.
-func read(text []byte) (programs map[string]bool, known traits) {
+// names as programs, which package it is, and whether it has scripts. Most have none
+// of what matters, and are not parsed.
+func read(text []byte) (programs map[string]bool, known facts) {
+	name, version := manifest.Identity(text)
+	known.pkg = name + "@" + version
+	programs, known.traits = readTraits(text)
+	return programs, known
+}
+
+func readTraits(text []byte) (programs map[string]bool, known traits) {
 	named := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(text, []byte(name)) })
 	}

@@ -139,29 +139,32 @@ func (w *writer) finish() (listing, error) {
 }
 
 // look reads the package.json that was written.
-func (w *writer) look() (known traits, err error) {
+func (w *writer) look() (known facts, err error) {
 	if _, ok := w.number[bindingFile]; ok {
-		known |= hasScripts
+		known.traits |= hasScripts
 	}
 	i, ok := w.number[packageFile]
 	if !ok || w.files[i].Size > manifest.MaxSize {
-		return known | traitsKnown, nil // the caller reads the manifest and says what is wrong with it
+		known.traits |= traitsKnown
+		return known, nil // the caller reads the manifest and says what is wrong with it
 	}
 	text, err := readFile(w.dir, packageFile)
 	if err != nil {
-		return 0, err
+		return facts{}, err
 	}
 	programs, more := read(text)
 	for i := range w.files {
 		f := &w.files[i]
 		if !f.Executable && programs[f.Path] {
 			if err := w.dir.Chmod(f.Path, fileMode(true)); err != nil {
-				return 0, err
+				return facts{}, err
 			}
 			f.Executable = true
 		}
 	}
-	return known | more | traitsKnown, nil
+	known.traits |= more.traits | traitsKnown
+	known.pkg = more.pkg
+	return known, nil
 }
 
 func readFile(dir *staging.Dir, name string) ([]byte, error) {
