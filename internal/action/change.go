@@ -125,6 +125,7 @@ func (env Env) withJob(opts PluginOptions, tx *staging.Tx, p *profile.Profile, w
 	j.Files, j.Tx, j.Settings, j.Store, j.Registry = tx.Dir(), tx, &settings, packages, client
 	j.Closure = filepath.Join(env.Home.Place(p.Name).State, closureName)
 	j.Approved, j.Logs, j.IgnoreScripts = env.approver(tx.Dir, p.Manifest).asked, env.buildLogs(p.Name), opts.IgnoreScripts
+	j.MustBuild = opts.mustBuild
 	return limited(policy, work(j))
 }
 

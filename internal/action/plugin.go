@@ -37,6 +37,8 @@ type PluginOptions struct {
 	Copy bool
 	// IgnoreScripts runs no scripts, not even approved ones.
 	IgnoreScripts bool
+	// mustBuild is the packages whose scripts have to run; nil is none.
+	mustBuild func(install.Scripted) bool
 	// DryRun makes a plan, and changes nothing at all.
 	DryRun bool
 	// Expect is what the packages of [Add] have to be.

@@ -412,6 +412,9 @@ func ApproveScripts(ctx context.Context, env Env, opts PluginOptions, what *ToAp
 			maker, fault.ShellWords("dsh", "profile", "adopt", what.Profile)))
 		return done, nil
 	}
+	opts.mustBuild = func(s install.Scripted) bool {
+		return slices.ContainsFunc(what.Packages, func(p PackageScripts) bool { return p.Content == s.Content.String() })
+	}
 	report, err := Install(ctx, env, opts, install.InstallOptions{})
 	if fault.ClassOf(err) == fault.Interrupted {
 		return nil, fault.Errorf(fault.Interrupted, "interrupted: approved, but not built; the profile was not changed")

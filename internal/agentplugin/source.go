@@ -68,7 +68,9 @@ func Memory(files map[string][]byte) (Source, error) {
 			return nil, fault.Errorf(fault.Package, "%q is no path in a package", name)
 		}
 		if isDir {
-			m.dirs[at] = m.dirs[at]
+			if _, known := m.dirs[at]; !known {
+				m.dirs[at] = nil
+			}
 		} else {
 			m.files[at] = files[name]
 		}

@@ -88,7 +88,6 @@ var (
 	descriptionKeys = []string{"description", "description_en", "descriptionEn", "desc", "d", "summary", "description_zh", "descriptionZh"}
 	packageKeys     = []string{"npm", "npmPackage", "npm_package", "packageName"}
 	repositoryKeys  = []string{"repository", "repo", "repoUrl", "repo_url", "repositoryUrl", "github"}
-	folderKeys      = []string{"subdir", "directory", "folder", "subpath", "path"}
 	refKeys         = []string{"ref", "branch", "tag", "commit"}
 )
 

@@ -153,7 +153,19 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 			continue
 		}
 		if err != nil {
-			if !b.n.Optional || ctx.Err() != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			if j.standsWithout(b, err) {
+				why, _, _ := strings.Cut(err.Error(), "\n")
+				if hint := fault.Hint(err); hint != "" {
+					why += "; " + hint
+				}
+				j.leftOut = append(j.leftOut, fmt.Sprintf("%s stays without what its scripts make: %s; %s lets them rest",
+					b.n.describe(), why, j.command("approve", "--revoke", b.n.Name)))
+				continue
+			}
+			if !b.n.Optional {
 				return err
 			}
 			t.skipped[b.at] = true
@@ -166,6 +178,19 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 		t.built[b.at], t.entries[id] = id, entry
 	}
 	return nil
+}
+
+// standsWithout reports whether a package whose scripts failed stands in the
+// profile without what they make already, so that another change need not fail
+// for it.
+func (j *Job) standsWithout(b building, err error) bool {
+	_, failed := errors.AsType[*build.ScriptError](err)
+	if !failed && fault.ClassOf(err) != fault.MissingProgram || j.MustBuild != nil && j.MustBuild(scripted(b.n)) {
+		return false
+	}
+	old, had := j.present.lock.at(b.at)
+	_, built := j.present.built[b.at]
+	return had && !built && old.Integrity == b.n.Integrity && exists(j.Files, b.at+"/package.json")
 }
 
 // keepStanding leaves packages of repositories that are nothing without their

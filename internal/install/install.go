@@ -92,6 +92,9 @@ type Job struct {
 	Approved func(Scripted) (by string, err error)
 	// IgnoreScripts runs none of those either. What the store has of them is laid out.
 	IgnoreScripts bool
+	// MustBuild says of a package whose scripts fail that the change is refused,
+	// also where it stands without what they make; nil says so of none.
+	MustBuild func(Scripted) bool
 	// Logs is the directory for what scripts print; "" keeps nothing.
 	Logs string
 
