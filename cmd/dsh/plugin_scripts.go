@@ -23,7 +23,7 @@ func (r *runner) scriptsVerb() *cli.Command {
 
 // approveVerb is `dsh plugin approve`.
 func (r *runner) approveVerb() *cli.Command {
-	return r.verb("approve", nil, "let the scripts of a package run, exactly as it is now", "<package>[@<version>]", r.pluginApprove,
+	return r.verb("approve", nil, "let the scripts of packages run, exactly as they are now", "<package>[@<version>]...", r.pluginApprove,
 		networkFlags(), []cli.Flag{
 			&cli.BoolFlag{DisableDefaultText: true, Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 			&cli.BoolFlag{DisableDefaultText: true, Name: "revoke", Usage: "take approvals of the package back"}, forceFlag()})
@@ -94,14 +94,18 @@ func printScript(w io.Writer, s install.Script) {
 }
 
 func (r *runner) pluginApprove(p *pluginRun) error {
-	if p.cli.NArg() != 1 {
-		return fault.WithHint(fault.Errorf(fault.Other, "plugin approve takes one package"), "dsh plugin --profile %s scripts shows which have scripts", p.shellProfile())
+	words := p.cli.Args().Slice()
+	if len(words) == 0 {
+		return fault.WithHint(fault.Errorf(fault.Other, "plugin approve needs a package"), "dsh plugin --profile %s scripts shows which have scripts", p.shellProfile())
 	}
-	word := p.cli.Args().First()
+	word := words[0]
 	if p.cli.Bool("revoke") {
+		if len(words) > 1 {
+			return fault.Errorf(fault.Other, "plugin approve --revoke takes one package")
+		}
 		return r.revokeScripts(p, word)
 	}
-	what, err := action.FindScripts(p.ctx, p.env, p.opts, word)
+	what, err := action.FindAllScripts(p.ctx, p.env, p.opts, words)
 	p.progress.Stop()
 	if err != nil {
 		return err

@@ -264,6 +264,30 @@ type ToApprove struct {
 	Other string
 }
 
+// FindAllScripts finds what several words after approve mean together, which are
+// packages of the profile then; one may be another, as [FindScripts] has it.
+func FindAllScripts(ctx context.Context, env Env, opts PluginOptions, words []string) (*ToApprove, error) {
+	all, err := FindScripts(ctx, env, opts, words[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, word := range words[1:] {
+		found, err := FindScripts(ctx, env, opts, word)
+		if err != nil {
+			return nil, err
+		}
+		if !all.Inside || !found.Inside {
+			return nil, fault.Errorf(fault.Other, "packages that are not in profile %s yet are approved one by one", opts.Name)
+		}
+		for _, p := range found.Packages {
+			if !slices.ContainsFunc(all.Packages, func(known PackageScripts) bool { return known.Name == p.Name && known.Content == p.Content }) {
+				all.Packages = append(all.Packages, p)
+			}
+		}
+	}
+	return all, nil
+}
+
 // FindScripts finds what a word after approve means: a package of the profile, by
 // its name or as name@version, or what add takes. What is not in the profile yet
 // is fetched into the store; nothing else changes.
