@@ -30,6 +30,7 @@ func (w *workshop) approving(profile string, names ...string) (*Result, error) {
 	w.t.Helper()
 	return w.try(profile, func(j *Job) (*Result, error) {
 		j.Approved, j.Logs = allowed(names...), filepath.Join(w.home, "logs")
+		j.MustBuild = func(s Scripted) bool { return slices.Contains(names, s.Name) }
 		return j.Install(w.t.Context(), InstallOptions{})
 	})
 }
@@ -165,6 +166,38 @@ func TestBuildThatFails(t *testing.T) {
 	}
 	if text, _ := os.ReadFile(logs[0]); !strings.Contains(string(text), "it went wrong") {
 		t.Errorf("the log holds %q", text)
+	}
+}
+
+// A package that stands without what its scripts make stays so when they fail in
+// a change that is not about it.
+func TestBuildThatFailsAgain(t *testing.T) {
+	w := newWorkshop(t)
+	w.newProfile("x")
+	w.folder("bad", `{"scripts": {"install": "exit 3"}}`)
+	w.folder("other", `{"main": "index.js"}`)
+	w.add("x", "file:./bad")
+	result, err := w.try("x", func(j *Job) (*Result, error) {
+		j.Approved = allowed("bad")
+		spec, err := ParseSpec("file:./other", w.home)
+		w.must(err)
+		return j.Add(t.Context(), []Spec{spec}, AddOptions{})
+	})
+	w.must(err)
+	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "bad@1.0.0 stays without what its scripts make") {
+		t.Errorf("warnings: %q", result.Warnings)
+	}
+	if w.built("x", "bad/package.json") == "" || w.built("x", "other/package.json") == "" {
+		t.Error("one of the packages is not there")
+	}
+	w.newProfile("y")
+	if _, err := w.try("y", func(j *Job) (*Result, error) {
+		j.Approved = allowed("bad")
+		spec, err := ParseSpec("file:./bad", w.home)
+		w.must(err)
+		return j.Add(t.Context(), []Spec{spec}, AddOptions{})
+	}); err == nil {
+		t.Error("a newcomer came in without what its scripts make")
 	}
 }
 

@@ -170,7 +170,8 @@ func (d *demand) remains(pkg *Package) bool {
 }
 
 // keep notes that a name of a git repository stays at a locked commit, for all
-// who ask for it in the same words.
+// who ask for it in the same words. It is for the resolver alone, whose order does
+// not depend on that of answers.
 func (d *demand) keep(pkg *Package) {
 	if d.spec.Kind == Git {
 		d.kept.CompareAndSwap(nil, pkg)

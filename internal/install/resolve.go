@@ -256,6 +256,9 @@ func (r *resolver) meetAll(ctx context.Context, n *node) error {
 	for i := range n.edges {
 		e := &n.edges[i]
 		e.recalled = r.recall(e.need, n.pkg, n.was, n.locked)
+		if e.kept != nil {
+			e.demand.keep(e.kept)
+		}
 	}
 	for i := range n.edges {
 		if err := r.meet(ctx, &n.edges[i]); err != nil {
@@ -389,7 +392,6 @@ func (r *resolver) recall(n *need, asker *Package, from *lockSpot, isLocked bool
 		got.leftOut = isOut
 	case n.demand.spec.Kind == spot.Origin.Kind:
 		got.kept = spot.Package
-		n.demand.keep(spot.Package)
 	}
 	return got
 }
