@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -40,7 +41,7 @@ func (c Catalog) Origin() Origin {
 	return o
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
 
 // New is a catalogue at an address or in a file; relative files are taken from
 // dir. A name that is "" is made of the place.
@@ -72,7 +73,7 @@ func New(name, from, dir string) (Catalog, error) {
 	if c.Name == "" {
 		c.Name = strings.Trim(regexp.MustCompile(`[^a-z0-9._-]+`).ReplaceAllString(strings.ToLower(made), "-"), "-._")
 	}
-	if !nameForm.MatchString(c.Name) {
+	if !nameForm().MatchString(c.Name) {
 		return Catalog{}, fault.WithHint(fault.Errorf(fault.Other, "%q cannot be the name of a catalogue", c.Name),
 			"choose one of small letters, digits, dots, - and _ with --name")
 	}
@@ -112,7 +113,7 @@ func ReadList(file string) ([]Catalog, error) {
 	return document.Catalogs, nil
 }
 
-var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+var unknownKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`field (\S+) not found in type \S+`) })
 
 // plainYAML is an error of the YAML library in our words, on one line.
 func plainYAML(err error) error {
@@ -120,7 +121,7 @@ func plainYAML(err error) error {
 	if several, ok := errors.AsType[*yaml.TypeError](err); ok {
 		text = strings.Join(several.Errors, "; ")
 	}
-	return errors.New(unknownKey.ReplaceAllString(strings.TrimPrefix(text, "yaml: "), "there is no key $1"))
+	return errors.New(unknownKey().ReplaceAllString(strings.TrimPrefix(text, "yaml: "), "there is no key $1"))
 }
 
 func wrongList(file string, err error) error {

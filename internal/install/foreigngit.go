@@ -4,28 +4,34 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"dsh/internal/fault"
 	"dsh/internal/install/git"
 	"dsh/internal/install/store"
 )
 
-// hostArchives is where hosts have archives of commits, which pnpm fetches in
+// archiveAddress is where a host has archives of commits, which pnpm fetches in
 // place of the repository.
-var hostArchives = []struct {
-	address *regexp.Regexp
-	remote  string
-}{
-	{regexp.MustCompile(`^https://codeload\.github\.com/([^/]+/[^/]+)/tar\.gz/([0-9a-fA-F]+)$`), "https://github.com/"},
-	{regexp.MustCompile(`^https://gitlab\.com/api/v4/projects/([^/]+)/repository/archive\.tar\.gz\?ref=([0-9a-fA-F]+)$`), "https://gitlab.com/"},
-	{regexp.MustCompile(`^https://gitlab\.com/(.+)/-/archive/([0-9a-fA-F]+)/[^/]+\.tar\.gz$`), "https://gitlab.com/"},
-	{regexp.MustCompile(`^https://bitbucket\.org/([^/]+/[^/]+)/get/([0-9a-fA-F]+)\.tar\.gz$`), "https://bitbucket.org/"},
+type archiveAddress struct {
+	form   *regexp.Regexp
+	remote string
 }
+
+// hostArchives is made when it is asked for: most commands never do.
+var hostArchives = sync.OnceValue(func() []archiveAddress {
+	return []archiveAddress{
+		{regexp.MustCompile(`^https://codeload\.github\.com/([^/]+/[^/]+)/tar\.gz/([0-9a-fA-F]+)$`), "https://github.com/"},
+		{regexp.MustCompile(`^https://gitlab\.com/api/v4/projects/([^/]+)/repository/archive\.tar\.gz\?ref=([0-9a-fA-F]+)$`), "https://gitlab.com/"},
+		{regexp.MustCompile(`^https://gitlab\.com/(.+)/-/archive/([0-9a-fA-F]+)/[^/]+\.tar\.gz$`), "https://gitlab.com/"},
+		{regexp.MustCompile(`^https://bitbucket\.org/([^/]+/[^/]+)/get/([0-9a-fA-F]+)\.tar\.gz$`), "https://bitbucket.org/"},
+	}
+})
 
 // hostArchive is the repository and the commit of which an address has an archive.
 func hostArchive(address string) (remote, commit string, ok bool) {
-	for _, host := range hostArchives {
-		if m := host.address.FindStringSubmatch(address); m != nil {
+	for _, host := range hostArchives() {
+		if m := host.form.FindStringSubmatch(address); m != nil {
 			repo, err := url.PathUnescape(m[1])
 			return host.remote + strings.TrimSuffix(repo, ".git") + ".git", m[2], err == nil
 		}

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"dsh/internal/fault"
 	"dsh/internal/install/store"
@@ -268,7 +269,7 @@ func (j *Job) strays(lock *Lock) (list []string) {
 	entries, _ := os.ReadDir(filepath.Join(j.Files, KeptDir)) // most profiles have none
 	for _, e := range entries {
 		at := KeptDir + "/" + e.Name()
-		if e.Type().IsRegular() && keptName.MatchString(e.Name()) && !lock.names(at) && j.bearsItsHash(at) {
+		if e.Type().IsRegular() && keptName().MatchString(e.Name()) && !lock.names(at) && j.bearsItsHash(at) {
 			list = append(list, at)
 		}
 	}
@@ -276,7 +277,7 @@ func (j *Job) strays(lock *Lock) (list []string) {
 }
 
 // keptName is the form of the names that [KeptPlace] gives.
-var keptName = regexp.MustCompile(`^.+-[0-9a-f]{8}\.tgz$`)
+var keptName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^.+-[0-9a-f]{8}\.tgz$`) })
 
 // bearsItsHash reports whether a file of the profile has the name that
 // [KeptPlace] gives to its content.
