@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -332,182 +330,6 @@ func (r *runner) pluginCopy(p *pluginRun) error {
 	})
 }
 
-// report prints what a command did.
-func (p *pluginRun) report(report *action.Report, err error) error {
-	p.progress.Stop()
-	if err != nil {
-		return ended(p.ctx, err)
-	}
-	p.said(report)
-	if report.Plan != nil {
-		return p.ui.Result(report, func(w io.Writer) { printPlanned(w, report) })
-	}
-	if err := p.ui.Result(report, func(w io.Writer) {
-		printReport(w, report)
-		printMoved(w, report)
-	}); err != nil {
-		return err
-	}
-	if line := p.progress.summary(report.Tree, p.ui.Watched()); line != "" {
-		p.ui.Say("%s", line)
-	}
-	return nil
-}
-
-// said tells what a user should know of a change besides its result.
-func (p *pluginRun) said(report *action.Report) {
-	if report.Created {
-		p.ui.Say("initialized profile %s at %s", report.Profile, report.Dir)
-		p.warnReserved(p.opts.Name)
-	}
-	for _, w := range report.Warnings {
-		p.ui.Warn(w)
-	}
-	for _, c := range report.Changes {
-		switch {
-		case c.Action == install.Added && c.Layer == install.NoLayer:
-			p.ui.Warn(fmt.Sprintf("%s declares no dsh.bundle — installed as a plain dependency, not a profile layer", c.Name))
-		case c.Layer != install.NoLayer && c.Shadowed:
-			p.ui.Warn(fmt.Sprintf("the layer %s comes from the installation and not from this package; to use this one add it under a name of its own: dsh plugin --profile %s add %s",
-				c.Name, p.shellProfile(), fault.ShellWord("my-"+path.Base(c.Name)+"@"+ownSpec(c))))
-		}
-	}
-	for _, d := range report.There {
-		p.ui.Say("%s", thereText(p, d))
-	}
-	for _, name := range report.Absent {
-		p.ui.Say("nothing to remove: profile %s does not depend on %s", report.Profile, name)
-	}
-	if by := report.Tree.Replaced; by != "" {
-		p.ui.Say("node_modules was made by %s and has been made anew", by)
-	}
-}
-
-// thereText says of a package that was to be added and is there already which
-// version that is, and which is newer.
-func thereText(p *pluginRun, d install.Dated) string {
-	text := fmt.Sprintf("%s %s is installed already (package.json asks for %s)", d.Name, d.Current, d.Spec)
-	for _, n := range d.Notes {
-		if n.Code == install.NoteNotAsked || n.Code == install.NoteNotFound {
-			return fmt.Sprintf("%s; newer versions could not be looked up: %s", text, n.Text)
-		}
-	}
-	within, beyond := d.Wanted != d.Current && d.Wanted != "", d.Latest != d.Wanted && d.Latest != ""
-	update := fmt.Sprintf("dsh plugin --profile %s update %s", p.shellProfile(), fault.ShellWord(d.Name))
-	newest := fmt.Sprintf("dsh plugin --profile %s update --latest %s", p.shellProfile(), fault.ShellWord(d.Name))
-	switch {
-	case !d.Outdated:
-		return text + ", and that is the newest"
-	case within && beyond:
-		return fmt.Sprintf("%s; %s is newer (%s), and the newest is %s (%s)", text, d.Wanted, update, d.Latest, newest)
-	case within:
-		return fmt.Sprintf("%s; %s is newer: %s", text, d.Wanted, update)
-	}
-	return fmt.Sprintf("%s; the newest is %s: %s", text, d.Latest, newest)
-}
-
-// ownSpec is where a package came from, to be written behind another name.
-func ownSpec(c install.Change) string {
-	if strings.Contains(c.Spec, ":") {
-		return c.Spec // an alias, an address or a path
-	}
-	return "npm:" + c.Name + "@" + c.Version
-}
-
-func printReport(w io.Writer, report *action.Report) {
-	shown := 0
-	for _, c := range report.Changes {
-		if c.Action == install.Kept && c.Section == "" && c.Layer != install.LayerAdded && c.Layer != install.LayerRemoved && len(report.Changes) > 1 {
-			continue
-		}
-		shown++
-		fmt.Fprintln(w, changeLine(c))
-	}
-	t := report.Tree
-	switch {
-	case t.Added+t.Removed+t.Changed > 0:
-		fmt.Fprintf(w, "packages: %s in profile %s (%s)\n", treeCounts(t), report.Profile, report.Dir)
-	case shown == 0:
-		fmt.Fprintf(w, "profile %s is up to date (%s)\n", report.Profile, report.Dir)
-	}
-	printBuilds(w, report.Profile, report.Builds)
-}
-
-// shownMoves is how many packages of packages are printed; JSON has more.
-const shownMoves = 50
-
-// printMoved prints what an update or dedupe did to packages of packages.
-func printMoved(w io.Writer, report *action.Report) {
-	shown := 0
-	for _, m := range report.Moved {
-		if slices.ContainsFunc(report.Changes, func(c install.Change) bool {
-			return c.Action == m.Action && m.Place == "node_modules/"+c.Name
-		}) {
-			continue
-		}
-		if shown++; shown <= shownMoves {
-			fmt.Fprintln(w, movedText(m))
-		}
-	}
-	if more := shown - shownMoves; more > 0 {
-		fmt.Fprintf(w, "… and %d more\n", more)
-	}
-}
-
-// treeCounts is "3 added, 1 changed", "" for nothing.
-func treeCounts(t install.TreeChange) string {
-	var parts []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{t.Added, "added"}, {t.Changed, "changed"}, {t.Removed, "removed"}} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-func changeLine(c install.Change) string {
-	var b strings.Builder
-	switch c.Action {
-	case install.LeftOut:
-		fmt.Fprintf(&b, "left out %s: %s", strings.TrimSpace(c.Name+" "+c.Version), c.Reason)
-		return b.String()
-	case install.Updated:
-		if c.Before == c.Version {
-			fmt.Fprintf(&b, "updated %s %s%s", c.Name, c.Version, commitMove(c.CommitBefore, c.Commit))
-			break
-		}
-		fmt.Fprintf(&b, "updated %s %s → %s%s", c.Name, c.Before, c.Version, commitMove(c.CommitBefore, c.Commit))
-	case install.Removed:
-		fmt.Fprintf(&b, "removed %s %s", c.Name, c.Before)
-	case install.Kept:
-		fmt.Fprintf(&b, "kept %s %s", c.Name, c.Version)
-	default:
-		fmt.Fprintf(&b, "added %s %s", c.Name, c.Version)
-	}
-	if c.From != "" && c.Action != install.Removed {
-		fmt.Fprintf(&b, " from %s", c.From)
-	}
-	if c.Section != "" {
-		fmt.Fprintf(&b, ", moved to %s", c.Section)
-	}
-	switch c.Layer {
-	case install.LayerAdded:
-		b.WriteString(", now a layer")
-	case install.LayerKept:
-		b.WriteString(", a layer")
-	case install.LayerInBox:
-		b.WriteString(", still a layer: the installation has a bundle of this name")
-	case install.LayerRemoved:
-		b.WriteString(", no longer a layer")
-	case install.LayerOff:
-		b.WriteString(", its layer is switched off")
-	}
-	return b.String()
-}
-
 func (r *runner) pluginList(p *pluginRun) error {
 	if p.cli.Args().Present() {
 		return fault.WithHint(fault.Errorf(fault.Other, "plugin list takes no names; it lists everything that the profile depends on"),
@@ -547,15 +369,6 @@ func forceFlag() cli.Flag {
 	return &cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: "go on though the profile would not start afterwards"}
 }
 
-func harnessFlag() cli.Flag {
-	return &cli.StringFlag{Name: "dsh-version", Usage: "the exact version of the harness"}
-}
-
-// exemptionVerb is one verb about compatibility.json.
-func (r *runner) exemptionVerb(name, usage, args string, do func(*pluginRun) error, flags ...cli.Flag) *cli.Command {
-	return r.leaf(name, usage, args, flags, r.pluginAction(do))
-}
-
 // pluginAction runs do with what all package commands need.
 func (r *runner) pluginAction(do func(*pluginRun) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
@@ -566,78 +379,6 @@ func (r *runner) pluginAction(do func(*pluginRun) error) cli.ActionFunc {
 		defer run.progress.Stop()
 		return ended(run.ctx, do(run))
 	}
-}
-
-func (r *runner) versionExemptions(p *pluginRun) error {
-	if p.cli.Args().Present() {
-		return fault.Errorf(fault.Other, "plugin version-exemptions takes no names; it prints all exemptions of the profile")
-	}
-	exemptions, warnings, err := action.Exemptions(p.ctx, p.env, p.opts.Name)
-	if err != nil {
-		return err
-	}
-	for _, w := range warnings {
-		p.ui.Warn(w)
-	}
-	return p.ui.Result(exemptions, func(w io.Writer) {
-		// Names of packages and versions hold nothing that JSON escapes.
-		text, _ := json.MarshalIndent(exemptions, "", "  ")
-		fmt.Fprintf(w, "%s\n", text)
-	})
-}
-
-func (r *runner) allowVersion(p *pluginRun) error {
-	e, err := p.exemption("allow-version")
-	if err != nil {
-		return err
-	}
-	if !p.cli.Bool("accept-risk") {
-		return fault.WithHint(fault.Errorf(fault.Other, "plugin allow-version needs --accept-risk: %s@%s says that it does not work with DSH %s", e.Package, e.Version, e.Harness),
-			"dsh plugin --profile %s allow-version %s --dsh-version %s --accept-risk", p.shellProfile(), fault.ShellWord(e.Package+"@"+e.Version), fault.ShellWord(e.Harness))
-	}
-	p.ui.Warn(fmt.Sprintf("%s@%s says that it does not work with DSH %s: it may crash the harness or lose data", e.Package, e.Version, e.Harness))
-	change, err := action.AllowVersion(p.ctx, p.env, p.opts.Name, e)
-	return p.exempted(change, err, "allowed %s", "%s is allowed already")
-}
-
-func (r *runner) revokeVersion(p *pluginRun) error {
-	e, err := p.exemption("revoke-version")
-	if err != nil {
-		return err
-	}
-	change, err := action.RevokeVersion(p.ctx, p.env, p.opts.Name, e)
-	return p.exempted(change, err, "revoked %s", "%s is not allowed, so there is nothing to revoke")
-}
-
-// exemption is what the command line of a verb names.
-func (p *pluginRun) exemption(verb string) (action.Exemption, error) {
-	var e action.Exemption
-	var err error
-	switch args := p.cli.Args().Slice(); {
-	case len(args) != 1:
-		err = fault.Errorf(fault.Other, "plugin %s takes one package@version", verb)
-	case p.cli.String("dsh-version") == "":
-		err = fault.Errorf(fault.Other, "plugin %s needs --dsh-version, the exact version of the harness", verb)
-	default:
-		e, err = action.ParseExemption(args[0], p.cli.String("dsh-version"))
-	}
-	return e, fault.WithHint(err, "dsh plugin %s --help shows the form", verb)
-}
-
-// exempted prints what became of an exemption.
-func (p *pluginRun) exempted(change *action.ExemptionChange, err error, did, already string) error {
-	if err != nil {
-		return err
-	}
-	for _, w := range change.Warnings {
-		p.ui.Warn(w)
-	}
-	if change.Changed {
-		p.ui.Say(did, change.Exemption)
-	} else {
-		p.ui.Say(already, change.Exemption)
-	}
-	return p.ui.Result(change, func(io.Writer) {})
 }
 
 // closestVerb is the verb that a mistyped one is one letter away from.
