@@ -16,7 +16,7 @@ import (
 const (
 	CommandLine = "cmdlineArgs"       // Args
 	Exit        = "appExit"           // ExitFunc
-	Environment = "launchEnvironment" // environ.Snapshot
+	Environment = "launchEnvironment" // LaunchEnvironment
 	Ready       = "appReady"          // Readiness
 	HomePath    = "dshHomePath"       // HomePathFunc
 	Profile     = "profileContext"    // *ProfileContext
@@ -26,6 +26,9 @@ const (
 // Live is the name of the service of the plugin that follows the profile's
 // files; it is no slot, for a tree may have no such row.
 const Live = "liveLayers"
+
+// LaunchEnvironment is what the service Environment is.
+type LaunchEnvironment = environ.Snapshot
 
 // Args are the arguments of the app: all that follows the launcher's own.
 type Args struct{ args []string }
