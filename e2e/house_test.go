@@ -67,6 +67,7 @@ var mayImport = map[string][]string{
 	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
 	"internal/boot/environ": {},
 	"internal/boot/slot":    {"internal/action", "internal/boot/environ"},
+	"internal/boot/page":    {},
 	"internal/ui":           {"internal/fault"},
 	"profiles":              {},
 	"bundles":               {},

@@ -1,0 +1,36 @@
+// The API of the profile: requests, and the stream of events.
+
+const base = "/api/profile";
+
+// Failure is an answer that says no; hint is what to do about it.
+export class Failure extends Error {
+  constructor(status, error) {
+    super(error?.message || `the server answered ${status}`);
+    this.status = status;
+    this.hint = error?.hint || "";
+    this.class = error?.class || "";
+    this.detail = error ?? {};
+  }
+}
+
+async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(base + path, { cache: "no-store", credentials: "same-origin", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure(0, { message: "dsh does not answer", hint: "It may have been stopped: start it again with dsh web" });
+  }
+  const text = await response.text();
+  let body = null;
+  try { body = text ? JSON.parse(text) : null; } catch { /* said below */ }
+  if (response.status === 401) throw new Failure(401, { message: "this browser is not let in any more", hint: "Open the address that dsh printed when it started" });
+  if (!response.ok) throw Object.assign(new Failure(response.status, body?.error), { body });
+  return body;
+}
+
+export const get = (path, signal) => ask(path, { signal });
+
+export const post = (path, body = {}, signal) => ask(path, {
+  method: "POST", signal, body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Dsh": "1" },
+});
