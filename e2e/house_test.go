@@ -66,6 +66,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
 	"internal/boot/environ": {},
+	"internal/boot/live":    {"internal/boot/slot", "internal/compose", "internal/profile"},
 	"internal/boot/slot":    {"internal/action", "internal/boot/environ"},
 	"internal/boot/page":    {},
 	"internal/ui":           {"internal/fault"},
