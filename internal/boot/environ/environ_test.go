@@ -227,3 +227,19 @@ func TestLoadOnWindows(t *testing.T) {
 		t.Errorf("elsewhere names that differ in case are two: %v, %v", unix.variables, err)
 	}
 }
+
+func TestListIsForAChild(t *testing.T) {
+	read := func(path string) ([]byte, error) {
+		if filepath.Base(filepath.Dir(path)) == "cwd" {
+			return []byte("A=weaker\nB=\"of the project\"\n"), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	s, _, err := Load([]string{"Z=1", "A=x=y", "=C:=C:\\"}, filepath.FromSlash("/cwd"), filepath.FromSlash("/home"), read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(s.List(), "\n"); got != "Z=1\nA=x=y\n=C:=C:\\\nB=of the project" {
+		t.Errorf("got %q", got)
+	}
+}

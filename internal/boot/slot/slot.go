@@ -21,6 +21,8 @@ const (
 	HomePath    = "dshHomePath"       // HomePathFunc
 	Profile     = "profileContext"    // *ProfileContext
 	Host        = "dshHost"           // Rows
+	Say         = "dshSay"            // SayFunc
+	Reloads     = "dshReloads"        // what follows the files; for the plugin that provides Live
 )
 
 // Live is the name of the service of the plugin that follows the profile's
@@ -51,6 +53,9 @@ func NewReadiness(done <-chan struct{}) Readiness { return Readiness{done} }
 
 // Done is closed when the start is over and went well.
 func (r Readiness) Done() <-chan struct{} { return r.done }
+
+// SayFunc prints a line on standard output.
+type SayFunc func(line string)
 
 // HomePathFunc joins path parts below the home; with none it is the home.
 type HomePathFunc func(parts ...string) string
