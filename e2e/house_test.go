@@ -66,6 +66,8 @@ var mayImport = map[string][]string{
 	},
 	"internal/boot":         {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
 	"internal/boot/environ": {},
+	"internal/boot/eval":    {"internal/boot/host", "internal/compose", "internal/compose/jsexpr", "internal/fault"},
+	"internal/boot/host":    {"internal/compose", "internal/fault"},
 	"internal/boot/live":    {"internal/boot/slot", "internal/compose", "internal/profile"},
 	"internal/boot/slot":    {"internal/action", "internal/boot/environ"},
 	"internal/boot/page":    {},
