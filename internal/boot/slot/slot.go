@@ -10,6 +10,7 @@ import (
 
 	"dsh/internal/action"
 	"dsh/internal/boot/environ"
+	"dsh/internal/boot/host"
 )
 
 // The names of the services. Rows cannot provide them.
@@ -79,6 +80,13 @@ func (p *ProfileContext) Expression() any {
 		"name": p.Name, "dir": p.Dir, "patchPath": p.PatchPath, "home": p.HomeDir, "cwd": p.Cwd,
 		"overlays": append([]string{}, p.Overlays...),
 	}
+}
+
+// Rows is what plugins may ask and want of the host that runs them.
+type Rows interface {
+	Rows() []host.Status
+	Log(path string) []host.Line
+	Restart(ctx context.Context, path string) error
 }
 
 // LiveLayers is the service of Live.
