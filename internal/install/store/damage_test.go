@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -123,5 +124,23 @@ func TestNoEntryIsNotLinked(t *testing.T) {
 	}
 	if _, err := os.Lstat(dst); err == nil || (Entry{}).Intact() {
 		t.Error("there is something of nothing")
+	}
+}
+
+// What was not there a moment ago was taken away, whoever has put it back since.
+func TestAnEntryThatCameBackWasLost(t *testing.T) {
+	s := Open(filepath.Join(t.TempDir(), "store"))
+	t.Cleanup(func() { _ = s.Close() })
+	e, err := add(t, s, someArchive(t), Integrity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, err := range map[string]error{"": fs.ErrNotExist, "lib/f1": &fs.PathError{Op: "linkat", Path: "lib/f1", Err: fs.ErrNotExist}} {
+		if _, ok := errors.AsType[*DamagedError](e.lost(err, file)); !ok {
+			t.Errorf("%q: %v does not count as damage", file, err)
+		}
+	}
+	if err := e.lost(fs.ErrPermission, "a"); err != fs.ErrPermission {
+		t.Errorf("a file that may not be read: %v", err)
 	}
 }

@@ -6,6 +6,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -424,7 +425,8 @@ func (e Entry) Link(dst string, mode Mode, skip func(dir string) bool) (err erro
 const modules = "node_modules/"
 
 // lost makes an error a [*DamagedError] where it comes from a file, "" for any
-// of them, that is not there.
+// of them, that is not there. Who looks again may find it: another process puts
+// back what it misses too, and the entry is then the one that it made.
 func (e Entry) lost(err error, file string) error {
 	damaged := e.list.each(func(_ int, name string, size int64, _ bool) error {
 		if file != "" && name != file {
@@ -432,8 +434,11 @@ func (e Entry) lost(err error, file string) error {
 		}
 		return e.check(File{Path: name, Size: size})
 	})
-	if _, ok := errors.AsType[*DamagedError](damaged); ok {
+	switch _, ok := errors.AsType[*DamagedError](damaged); {
+	case ok:
 		return damaged
+	case errors.Is(err, fs.ErrNotExist):
+		return &DamagedError{e.Integrity, cmp.Or(file, packageFile)}
 	}
 	return err
 }
