@@ -1,0 +1,158 @@
+// Package webserver is the HTTP server that other rows put their pages and
+// interfaces on: routes, one fallback seat for what no route matches, and taps
+// that add to the index page. Whatever is behind it is behind a token.
+//
+// It has no page and no interface of its own.
+package webserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+
+	"dsh/internal/boot/host"
+	"dsh/internal/boot/slot"
+	"dsh/internal/fault"
+)
+
+// Service is the name under which the Server is provided.
+const Service = "webserver"
+
+// Server is where rows put their handlers. Its methods may be used at any
+// time and from any goroutine.
+type Server interface {
+	// Handle takes a path: "/x" is that path alone, "/x/" whatever begins so. An
+	// exact path goes before the longest prefix. A pattern that is taken is an error.
+	Handle(pattern string, h http.Handler) (remove func(), err error)
+	// RegisterFallback takes the seat for what no route matches. It has one owner.
+	RegisterFallback(h http.Handler) (remove func(), err error)
+	// TapIndex adds a function on the HTML text of the index page.
+	TapIndex(tap func(html string) string) (remove func())
+	// RenderIndex is the text after all taps, in the order in which they were added.
+	RenderIndex(html string) string
+	// Address is the URL of the server without a path: "http://127.0.0.1:3080".
+	Address() string
+	// OpenURL is the address of the page with the token. Whoever knows it can do
+	// all that the page can.
+	OpenURL() string
+	// OnceURL is the address of the page with a token that is good for one use in
+	// the next minute, for places where others may read it.
+	OnceURL() string
+	// TrustHosts replaces the names under which the page may be asked for besides
+	// the server's own: "name" with any port, or "name:port".
+	TrustHosts(hosts []string)
+}
+
+// Name is the plugin's.
+const Name = "@deepseek-ai/dsh-host-webserver"
+
+// Config is the configuration of the row.
+type Config struct {
+	Host string `json:"host"` // an address of this machine, "" is the loopback one
+	Port int    `json:"port"` // 0 lets the system choose
+}
+
+// Plugin listens and serves until its row stops.
+var Plugin = host.Plugin{Provides: []string{Service}, Inject: []host.Need{{Service: slot.Profile, Optional: true}}, Start: start}
+
+func start(ctx context.Context, r *host.Row) error {
+	var config Config
+	if err := r.Decode(&config); err != nil {
+		return err
+	}
+	listener, err := listen(ctx, config)
+	if err != nil {
+		if taken(err) {
+			again := "--port 0"
+			if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil {
+				again = fault.ShellWords("dsh", "--profile", p.Name, "--port", "0")
+			}
+			err = fault.WithHint(err, "%s lets the system choose a free port", again)
+		}
+		return err
+	}
+	s := newServer(listener.Addr().(*net.TCPAddr).AddrPort(), processToken(), r.Logf)
+	r.OnStop(s.stop)
+	r.Go(func(context.Context) error {
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve %s: %w", s.Address(), err)
+		}
+		return nil
+	})
+	r.Provide(Service, s)
+	return nil
+}
+
+// listen opens the port. A wildcard address is refused before it is used: it
+// would show the page to every network that this machine is in.
+func listen(ctx context.Context, config Config) (net.Listener, error) {
+	if config.Port < 0 || config.Port > 65535 {
+		return nil, fault.Errorf(fault.Other, "port %d: ports are numbers from 0 to 65535", config.Port)
+	}
+	ip, err := resolve(ctx, config.Host)
+	if err != nil {
+		return nil, err
+	}
+	at := netip.AddrPortFrom(ip, uint16(config.Port))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at.String())
+	switch {
+	case err == nil:
+		return listener, nil
+	case taken(err):
+		return nil, fault.Errorf(fault.Environment, "listen on %s: another program has this port: %w", at, err)
+	default:
+		return nil, fault.Errorf(fault.Environment, "listen on %s: %w", at, err)
+	}
+}
+
+// resolve is the one address that a host stands for. The name localhost is
+// 127.0.0.1: were it both loopback addresses, another user could have the port
+// of the one that is not ours, and get the token of who asks for the name.
+func resolve(ctx context.Context, name string) (netip.Addr, error) {
+	if name == "" || strings.EqualFold(name, "localhost") {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	if IsWildcard(name) {
+		return netip.Addr{}, wildcardError(name)
+	}
+	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
+	if err != nil {
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		if err != nil {
+			return netip.Addr{}, fault.Errorf(fault.Environment, "find the address of host %q: %w", name, err)
+		}
+		ip = found[0]
+	}
+	if ip = ip.Unmap(); ip.IsUnspecified() {
+		return netip.Addr{}, wildcardError(name)
+	}
+	return ip, nil
+}
+
+func wildcardError(name string) error {
+	return fault.WithHint(fault.Errorf(fault.Policy, "host %q stands for every address of this machine, so that every network could reach the page", name),
+		"name one address, as 127.0.0.1; from another machine use a tunnel: ssh -L 3080:127.0.0.1:3080 MACHINE")
+}
+
+// IsWildcard says whether a host as people write it stands for all addresses
+// of the machine.
+func IsWildcard(name string) bool {
+	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(name), "["), "]")
+	if name == "*" {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	if err == nil {
+		return ip.Unmap().IsUnspecified()
+	}
+	// The forms that C libraries read as 0.0.0.0: 0, 0x0, 000.0.
+	return name != "" && strings.Trim(strings.ToLower(name), "0x.") == "" && strings.Contains(name, "0")
+}
+
+// taken says whether a port could not be had because somebody has it.
+func taken(err error) bool { return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, addressInUse) }
