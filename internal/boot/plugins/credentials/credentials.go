@@ -17,7 +17,6 @@ import (
 	"sync"
 
 	"dsh/internal/boot/host"
-	"dsh/internal/boot/plugins/follow"
 	"dsh/internal/boot/plugins/settings"
 	"dsh/internal/boot/slot"
 	"dsh/internal/compose"
@@ -47,24 +46,17 @@ var Plugin = host.Plugin{
 		home, _ := host.Service[slot.HomePathFunc](r, slot.HomePath)
 		environment, _ := host.Service[slot.LaunchEnvironment](r, slot.Environment)
 		c := &Credentials{path: config.File(home, ".credentials.yaml"), environment: environment}
-		file := follow.New(c.path)
-		for _, problem := range c.reload() {
-			r.Logf("%s", told(problem))
+		reload := func() {
+			for _, problem := range c.reload() {
+				r.Logf("%s", told(problem))
+			}
 		}
-		if config.Follows() {
-			r.Go(func(ctx context.Context) error {
-				file.Run(ctx, config.Settle(), func() {
-					problems := c.reload()
-					if len(problems) == 0 {
-						r.Logf("read %s again", c.path)
-					}
-					for _, problem := range problems {
-						r.Logf("%s", told(problem))
-					}
-				})
-				return nil
-			})
-		}
+		// Following comes first, so that no change is between it and reading.
+		config.Follow(r, c.path, func() {
+			r.Logf("read %s again", c.path)
+			reload()
+		})
+		reload()
 		r.Provide(Service, c)
 		return nil
 	},
@@ -86,6 +78,7 @@ type Credentials struct {
 	mu      sync.Mutex
 	entries map[string]entry
 	problem error
+	exposed bool // the file is not used, for others may read it
 }
 
 // entry is what the file says of one name: the key, or the file that holds it.
@@ -111,7 +104,15 @@ func (c *Credentials) Lookup(name string) (found Credential, ok bool, err error)
 	}
 	c.mu.Lock()
 	e, ok := c.entries[name]
+	exposed := c.exposed
 	c.mu.Unlock()
+	// No change of the content tells that others may not read it any more.
+	if exposed {
+		c.reload()
+		c.mu.Lock()
+		e, ok = c.entries[name]
+		c.mu.Unlock()
+	}
 	if !ok {
 		return Credential{}, false, nil
 	}
@@ -161,6 +162,7 @@ func (c *Credentials) reload() (problems []error) {
 		c.entries = entries
 	}
 	c.problem = errors.Join(problems...)
+	c.exposed = fault.ClassOf(c.problem) == fault.Policy
 	return problems
 }
 

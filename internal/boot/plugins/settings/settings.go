@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"dsh/internal/boot/host"
-	"dsh/internal/boot/plugins/follow"
+	"dsh/internal/boot/live"
 	"dsh/internal/boot/slot"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
@@ -52,15 +52,23 @@ func (c Config) File(home slot.HomePathFunc, name string) string {
 	}
 }
 
-// Follows says whether the document is watched.
-func (c Config) Follows() bool { return c.Watch == nil || *c.Watch }
-
-// Settle is how long no change may have followed on a change.
-func (c Config) Settle() time.Duration {
-	if c.DebounceMs == nil {
-		return 100 * time.Millisecond
+// Follow calls changed after each change of a file until the row stops, if the
+// configuration wants it. Where the system cannot tell of changes, that is
+// logged and all else goes on.
+func (c Config) Follow(r *host.Row, path string, changed func()) {
+	if c.Watch != nil && !*c.Watch {
+		return
 	}
-	return time.Duration(*c.DebounceMs) * time.Millisecond
+	settle := 100 * time.Millisecond
+	if c.DebounceMs != nil {
+		settle = time.Duration(*c.DebounceMs) * time.Millisecond
+	}
+	stop, err := live.Watch([]live.File{{Path: path}}, settle, changed)
+	if err != nil {
+		r.Logf("changes of %s are not followed: %v", path, err)
+		return
+	}
+	r.OnStop(func(context.Context) error { stop(); return nil })
 }
 
 // Plugin provides the settings and follows their document. At the start a
@@ -76,23 +84,17 @@ var Plugin = host.Plugin{
 		}
 		home, _ := host.Service[slot.HomePathFunc](r, slot.HomePath)
 		path := config.File(home, "settings.yaml")
-		file := follow.New(path)
-		values, err := read(path)
-		if err != nil {
+		s := &Settings{path: path}
+		// Following comes first, so that no change is between it and reading.
+		config.Follow(r, path, func() {
+			if err := s.reload(); err != nil {
+				r.Logf("the settings stay as they were: %v", err)
+			} else {
+				r.Logf("read %s again", path)
+			}
+		})
+		if err := s.reload(); err != nil {
 			return err
-		}
-		s := &Settings{path: path, values: values}
-		if config.Follows() {
-			r.Go(func(ctx context.Context) error {
-				file.Run(ctx, config.Settle(), func() {
-					if err := s.reload(); err != nil {
-						r.Logf("the settings stay as they were: %v", err)
-					} else {
-						r.Logf("read %s again", path)
-					}
-				})
-				return nil
-			})
 		}
 		r.Provide(Service, s)
 		return nil
@@ -167,7 +169,7 @@ func (s *Settings) reload() error {
 	defer s.telling.Unlock()
 	s.mu.Lock()
 	s.problem = err
-	if err != nil || compose.Equal(values, s.values) {
+	if err != nil || s.values != nil && compose.Equal(values, s.values) {
 		s.mu.Unlock()
 		return err
 	}

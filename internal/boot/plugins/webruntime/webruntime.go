@@ -36,8 +36,8 @@ func New(open func(address, dir string) error) host.Plugin {
 	var printed string
 	var opened bool
 	return host.Plugin{
-		Inject: []host.Need{{Service: webserver.Service}, {Service: slot.Ready}, {Service: slot.Say}, {Service: slot.Environment},
-			{Service: slot.Profile, Optional: true}},
+		Inject: []host.Need{{Service: webserver.Service}, {Service: slot.Ready}, {Service: slot.Environment},
+			{Service: slot.Say, Optional: true}, {Service: slot.Profile, Optional: true}},
 		Start: func(_ context.Context, r *host.Row) error {
 			var config Config
 			if err := r.Decode(&config); err != nil {
@@ -45,7 +45,10 @@ func New(open func(address, dir string) error) host.Plugin {
 			}
 			server, _ := host.Service[webserver.Server](r, webserver.Service)
 			ready, _ := host.Service[slot.Readiness](r, slot.Ready)
-			say, _ := host.Service[slot.SayFunc](r, slot.Say)
+			say, ok := host.Service[slot.SayFunc](r, slot.Say)
+			if !ok {
+				say = func(line string) {}
+			}
 			environment, _ := host.Service[slot.LaunchEnvironment](r, slot.Environment)
 			server.TrustHosts(config.TrustedHosts)
 			r.OnStop(func(context.Context) error { server.TrustHosts(nil); return nil })
