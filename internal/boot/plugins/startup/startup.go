@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"dsh/internal/boot/host"
 	"dsh/internal/boot/plugins/webserver"
@@ -58,9 +59,18 @@ func (a App) Parse(config compose.Value, args []string) (value any, exit *Exit) 
 		value, err = a.read(g)
 	}
 	if err != nil {
-		return nil, &Exit{1, fmt.Sprintf("error: %s\n\n%s --help tells what can be given.\n", err, s.command)}
+		return nil, &Exit{1, fmt.Sprintf("error: %s\n\n%s --help tells what can be given.\n", strings.Map(printable, err.Error()), s.command)}
 	}
 	return value, nil
+}
+
+// printable keeps what a word of the command line holds from steering the
+// terminal.
+func printable(c rune) rune {
+	if c != '\n' && !unicode.IsPrint(c) {
+		return unicode.ReplacementChar
+	}
+	return c
 }
 
 // Plugin is the app as a plugin.
