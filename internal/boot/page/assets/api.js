@@ -34,3 +34,24 @@ export const get = (path, signal) => ask(path, { signal });
 export const post = (path, body = {}, signal) => ask(path, {
   method: "POST", signal, body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Dsh": "1" },
 });
+
+// follow reads the stream of events until the page is left. on has a function for each event, and connected(bool). The browser itself
+// connects anew after a break; it gives up where the answer is no stream, and then we try.
+export function follow(on) {
+  let source, wait = 500;
+  const open = () => {
+    source = new EventSource(`${base}/events`);
+    source.addEventListener("open", () => { wait = 500; on.connected(true); });
+    source.addEventListener("error", () => {
+      on.connected(false);
+      if (source.readyState !== EventSource.CLOSED) return;
+      setTimeout(open, wait);
+      wait = Math.min(wait * 2, 10000);
+    });
+    for (const [name, handle] of Object.entries(on)) {
+      if (name !== "connected") source.addEventListener(name, (event) => handle(JSON.parse(event.data)));
+    }
+  };
+  open();
+  addEventListener("pagehide", () => source.close());
+}
