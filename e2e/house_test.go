@@ -64,7 +64,10 @@ var mayImport = map[string][]string{
 		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
 		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
 	},
-	"internal/boot":                    {"internal/action", "internal/boot/environ", "internal/compose", "internal/fault", "internal/profile", "internal/stack"},
+	"internal/boot": {
+		"bundles", "internal/action", "internal/boot/environ", "internal/boot/host", "internal/boot/live", "internal/boot/plugins", "internal/boot/plugins/executable", "internal/boot/slot",
+		"internal/check", "internal/compose", "internal/compose/configschema", "internal/fault", "internal/installation", "internal/profile", "internal/stack", "internal/staging",
+	},
 	"internal/boot/environ":            {},
 	"internal/boot/eval":               {"internal/boot/host", "internal/compose", "internal/compose/jsexpr", "internal/fault"},
 	"internal/boot/host":               {"internal/compose", "internal/fault"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ func (r *runner) own(ctx context.Context, own launch.Own) int {
 		},
 	}
 	if err := app.RunContext(ctx, append([]string{"dsh"}, helpOnly(invocation.Args)...)); err != nil {
+		if run, ok := errors.AsType[*endedError](err); ok {
+			return run.code
+		}
 		err = ended(ctx, err)
 		if _, said := errors.AsType[*saidError](err); !said {
 			r.ui.Fail(err)
@@ -91,6 +95,11 @@ type saidError struct{ class fault.Class }
 
 func (e *saidError) Error() string      { return "see the output" }
 func (e *saidError) Class() fault.Class { return e.class }
+
+// endedError ends a command that ran a profile with the profile's code.
+type endedError struct{ code int }
+
+func (e *endedError) Error() string { return fmt.Sprintf("the profile ended with %d", e.code) }
 
 // helpOnly leaves nothing but the command and its --help of a line that asks
 // for help, because urfave/cli takes arguments for topics.

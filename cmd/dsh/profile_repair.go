@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -9,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"dsh/internal/action"
-	"dsh/internal/boot"
 	"dsh/internal/fault"
 	"dsh/internal/ui"
 )
@@ -42,9 +42,11 @@ func (p *profileRun) safe() error {
 		Name: name, Safe: true, Without: without, BundlesOnly: len(without) == 0 || p.cli.Bool("no-user"),
 	}
 	if !p.cli.Bool("dump-config") {
-		return boot.Run(p.ctx, boot.Request{
-			Env: p.env, Environ: p.environ, Layers: layers, Args: p.args, Prepare: func() error { return nil },
-		}, boot.Log{Notice: p.ui.Notice, Warn: p.ui.Warn})
+		code, err := p.run(context.WithoutCancel(p.ctx), p.env, layers, p.args, func(context.Context) error { return nil })
+		if err != nil {
+			p.ui.Fail(err)
+		}
+		return &endedError{code}
 	}
 	if err := p.done(); err != nil {
 		return err

@@ -12,13 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"dsh/internal/action"
-	"dsh/internal/boot"
 	"dsh/internal/fault"
 	"dsh/internal/launch"
 	"dsh/internal/profile"
@@ -76,19 +74,22 @@ func dispatch(ctx context.Context, r *runner) int {
 	if err != nil {
 		return usageError(u, err)
 	}
+	if b, boots := command.(launch.Boot); boots {
+		u.JSON = b.Global.JSON
+		code, err := r.boot(ctx, b)
+		if err != nil {
+			u.Fail(err)
+		}
+		return code
+	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	if _, boots := command.(launch.Boot); !boots {
-		collectLate(r.getenv)
-	}
+	collectLate(r.getenv)
 	switch c := command.(type) {
 	case launch.Help:
 		fmt.Fprint(u.Out, launch.HelpText(syntaxOf(r.commands())))
 	case launch.Version:
 		fmt.Fprintln(u.Out, version())
-	case launch.Boot:
-		u.JSON = c.Global.JSON
-		return launcherCode(u, r.boot(ctx, c))
 	case launch.Dump:
 		u.JSON = c.Global.JSON
 		return launcherCode(u, r.dump(ctx, c))
@@ -182,7 +183,7 @@ func usageError(u *ui.UI, err error) int {
 	return fault.Other.ExitCode()
 }
 
-// launcherCode reports how a boot or a dump ended. All errors of these exit
+// launcherCode reports how a dump ended. All errors of it exit
 // with 1, as the reference launcher's do, except that a signal keeps its code.
 func launcherCode(u *ui.UI, err error) int {
 	if err == nil {
@@ -335,28 +336,6 @@ func (r *runner) warnReserved(name profile.Name) {
 		r.ui.Warn(fmt.Sprintf("%q is also a command; the profile is started with: dsh --profile %s", name, name))
 	}
 }
-
-func (r *runner) boot(ctx context.Context, b launch.Boot) error {
-	env, layers, err := r.target(ctx, b.Launch)
-	if err != nil {
-		return err
-	}
-	err = boot.Run(ctx, boot.Request{
-		Env: env, Environ: r.environ, Layers: layers, Args: b.Args,
-		Prepare: func() error { return r.replace(ctx, env, layers.Name, b.Launch) },
-	}, boot.Log{Notice: r.ui.Notice, Warn: r.ui.Warn})
-	if missing, ok := errors.AsType[*profile.MissingError](err); ok && slices.Contains(otherTools, missing.Name.String()) {
-		return fault.WithHint(err, "dsh --help lists the commands; packages are added with dsh plugin add")
-	}
-	if option := launch.Misplaced(b.Args); option != "" {
-		return fault.WithHint(err, "%s and what follows it went to the profile: dsh's own options go before the profile's name", option)
-	}
-	return err
-}
-
-// otherTools are first words that people know as commands from other tools and
-// that here, as in the reference launcher, name a profile.
-var otherTools = []string{"help", "version", "list", "ls", "add", "install", "i", "remove", "rm", "update", "init", "doctor"}
 
 func (r *runner) dump(ctx context.Context, d launch.Dump) error {
 	env, layers, err := r.target(ctx, d.Launch)

@@ -1,20 +1,24 @@
-// Package boot starts a profile: the environment layers, the composed tree,
-// then the rows.
+// Package boot starts a profile, keeps it running and ends it: the environment
+// layers, the composed tree, what has to be right before a row starts, the
+// slots, the signals, and the report of a start that fails.
 //
-// It does not read command lines and it does not compose; it runs what was
-// composed.
+// It does not read command lines, it does not compose, and it knows no plugin:
+// host runs the rows, plugins has what they run.
 package boot
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"os"
-	"slices"
-	"strings"
-	"unicode"
+	"sync"
 
 	"dsh/internal/action"
 	"dsh/internal/boot/environ"
+	"dsh/internal/boot/host"
+	"dsh/internal/boot/live"
+	"dsh/internal/boot/plugins"
+	"dsh/internal/boot/plugins/executable"
+	"dsh/internal/boot/slot"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 )
@@ -27,144 +31,143 @@ type Request struct {
 	Args    []string      // the app's, word for word
 	// Prepare runs once the environment is known to be right and before the
 	// profile is opened.
-	Prepare func() error
+	Prepare func(ctx context.Context) error
+	Version string // of dsh, for diagnostics
+
+	// Stdin, Stdout and Stderr are for the program that a row runs.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Signals are those that end the run: the first one stops it, the second one
+	// stops waiting. They are os.Interrupt and others, which terminate.
+	Signals <-chan os.Signal
+	// Kill ends the process at once. It is for a second signal before any row.
+	Kill func(code int)
 }
 
-// Log is how a boot tells what happens. Notice gets lines in the reference
-// launcher's words, Warn our own.
+// Log is how a boot tells what happens.
 type Log struct {
-	Notice, Warn func(string)
-}
-
-// UnsupportedError is a tree with rows whose plugins this build does not have.
-type UnsupportedError struct {
-	Profile string
-	Rows    []compose.Row // the enabled rows that cannot run
-	Total   int
-	Args    []string
-	// Broken says that no launcher starts the profile as it is, Ours that it has
-	// layers which only dsh knows.
-	Broken, Ours bool
-}
-
-func (e *UnsupportedError) Error() string {
-	var b strings.Builder
-	if len(e.Rows) == 0 {
-		return fmt.Sprintf("profile %q has no enabled row; there is nothing to start", e.Profile)
-	}
-	fmt.Fprintf(&b, "profile %q cannot start: this build of dsh has no plugin for %d of its %d rows", e.Profile, len(e.Rows), e.Total)
-	if len(e.Args) > 0 {
-		fmt.Fprintf(&b, "\n\targuments of the app: %s", fault.ShellWords(e.Args...))
-	}
-	for _, row := range e.Rows {
-		fmt.Fprintf(&b, "\n\t%s: %s (from %s)", rowID(row), rowName(row), row.Origin)
-	}
-	return b.String()
-}
-
-// Hint says what can be done with the profile all the same.
-func (e *UnsupportedError) Hint() string {
-	if e.Broken {
-		return fault.ShellWords("dsh", "config", "check", "--profile", e.Profile) + " tells what else stops this profile, in any launcher"
-	}
-	hint := fault.ShellWords("dsh", "--profile", e.Profile, "--dump-config") + " prints the composed tree"
-	if !e.Ours {
-		hint += "; the reference launcher boots this profile as it is"
-	}
-	return hint
-}
-
-func rowID(row compose.Row) string {
-	if row.ID() == nil {
-		return "(no id)"
-	}
-	return word(row.ID())
-}
-
-func rowName(row compose.Row) string {
-	if row.Name() == "" {
-		return "(no plugin name)"
-	}
-	return word(row.Name())
-}
-
-// word is a text as it is where that cannot be misread, else as JSON.
-func word(v compose.Value) string {
-	if s, ok := v.(string); ok && !strings.ContainsFunc(s, unicode.IsControl) {
-		return s
-	}
-	return compose.Show(v)
+	Notice func(line string) // in the reference launcher's words
+	Warn   func(text string)
+	News   func(text string) // for somebody who watches
+	// Print prints text that was asked for: on standard output, or on standard
+	// error where it says what is wrong with a command line.
+	Print func(text string, wrong bool)
+	// Row gets what rows tell; nil where nobody wants to know.
+	Row func(path, line string)
 }
 
 // telemetryRow is switched off on top of all layers while
 // DSH_TELEMETRY_DISABLED is set to anything.
 const telemetryRow = "session-telemetry-otel"
 
-// Run starts the profile and returns when it ends.
-func Run(ctx context.Context, req Request, log Log) error {
+// Run starts the profile, and returns the exit code when it has ended. The
+// error, if there is one, says why it did not start, failed or did not stop;
+// its class says nothing about the code.
+func Run(ctx context.Context, req Request, log Log) (code int, err error) {
+	r := &run{req: req, log: log}
+	r.ending = newEnding(req.Signals, r.interruptIsOurs)
+	early, release := r.ending.early(ctx, req.Kill)
+	err = r.prepare(early)
+	if ended := release(); ended != nil {
+		return codeOf(ended), ended
+	}
+	if err != nil {
+		return codeOf(err), err
+	}
+	if exit := plugins.ParseCommandLine(r.tree, req.Args); exit != nil {
+		log.Print(exit.Text, exit.Code != 0)
+		return exit.Code, nil
+	}
+	if err := r.admit(ctx, r.tree, r.composed); err != nil {
+		return codeOf(err), err
+	}
+	return r.start(ctx)
+}
+
+// codeOf is the exit code of a start that did not come to its rows. It is 1, as
+// in the reference launcher, but for signals.
+func codeOf(err error) int {
+	if class := fault.ClassOf(err); class == fault.Interrupted || class == fault.Terminated {
+		return class.ExitCode()
+	}
+	return fault.Other.ExitCode()
+}
+
+// run is one run of a profile.
+type run struct {
+	req      Request
+	log      Log
+	snapshot environ.Snapshot
+	layers   action.Layers // with the texts of the overlays
+	composed *action.Composed
+	tree     *compose.Tree
+	ending   *ending
+	ready    chan struct{} // closed when the start is over and went well
+	profile  *slot.ProfileContext
+	host     *host.Host
+	live     *live.Layers
+	eval     evaluation
+	terminal executable.Terminal
+	flags
+	said    map[string]bool // notices; of whoever composes
+	mistake string          // the one that was told last; of live
+
+	mu       sync.Mutex // of what follows, and of composed
+	programs programs
+	later    []string // warnings that wait for the end of a program
+}
+
+// prepare is all that comes before a row: nothing of it is running when it
+// returns.
+func (r *run) prepare(ctx context.Context) error {
+	req := r.req
 	snapshot, warnings, err := environ.Load(req.Environ, req.Env.Dir, req.Env.Home.Dir(), os.ReadFile)
 	if err != nil {
 		return err
 	}
+	r.snapshot = snapshot
 	for _, w := range warnings {
-		log.Warn(w.String())
+		r.log.Warn(w.String())
 	}
-	if err := req.Prepare(); err != nil {
+	if err := req.Prepare(ctx); err != nil {
 		return err
 	}
-	composed, err := action.Compose(ctx, req.Env, action.ComposeOptions{Layers: req.Layers})
+	r.layers = req.Layers
+	r.composed, r.tree, err = r.compose(ctx)
 	if err != nil {
 		return err
 	}
-	for _, w := range composed.Warnings {
-		log.Warn(w)
+	r.layers.Patches = frozen(req.Layers.Patches, r.composed)
+	r.programs.dir = r.composed.Profile.Dir
+	for _, w := range r.composed.Warnings {
+		r.log.Warn(w)
 	}
-	for _, n := range composed.Notices {
-		log.Notice(n)
+	r.said = map[string]bool{}
+	for _, n := range r.composed.Notices {
+		r.said[n] = true
+		r.log.Notice(n)
+	}
+	return nil
+}
+
+// compose composes the profile as it is now, with what the environment adds on
+// top.
+func (r *run) compose(ctx context.Context) (*action.Composed, *compose.Tree, error) {
+	composed, err := action.Compose(ctx, r.req.Env, action.ComposeOptions{Layers: r.layers})
+	if err != nil {
+		return nil, nil, err
 	}
 	tree := composed.Tree
-	if snapshot.Getenv("DSH_TELEMETRY_DISABLED") != "" && hasRow(tree, telemetryRow) {
+	if r.snapshot.Getenv("DSH_TELEMETRY_DISABLED") != "" && hasRow(tree, telemetryRow) {
 		off, err := compose.ParsePatches(compose.Source{File: "DSH_TELEMETRY_DISABLED"}, []byte("- id: "+telemetryRow+"\n  disabled: true\n"))
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		tree = compose.Apply(append(composed.Stack.Layers, compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off}), composed.Rules)
+		layers := append(composed.Stack.Layers[:len(composed.Stack.Layers):len(composed.Stack.Layers)], compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off})
+		tree = compose.Apply(layers, composed.Rules)
 	}
-	return activate(req, tree, action.Blocked(req.Env, composed))
+	return composed, tree, nil
 }
-
-// ours says whether a layer is one that other launchers do not know.
-func ours(l compose.Layer) bool { return l.Kind == compose.ProjectLayer || l.Kind == compose.SetLayer }
-
-// activate starts the rows. A row whose plugin is not compiled in stops the
-// start, so that nothing runs half.
-func activate(req Request, tree *compose.Tree, broken bool) error {
-	e := &UnsupportedError{Profile: req.Layers.Name.String(), Args: req.Args, Broken: broken, Ours: slices.ContainsFunc(tree.Layers, ours)}
-	for _, row := range tree.Rows {
-		e.collect(row)
-	}
-	return e
-}
-
-// collect counts a row and the rows in it, and notes those that would run. A
-// row with a truthy group is never off; an expression decides when its row is
-// mounted, which does not happen.
-func (e *UnsupportedError) collect(row compose.Row) {
-	e.Total++
-	group, _ := row.Entry.Get("group")
-	if off, expr := row.Disabled(); off && expr == nil && !compose.Truthy(group) {
-		return
-	}
-	if row.Name() != groupPlugin {
-		e.Rows = append(e.Rows, row)
-	}
-	for _, child := range row.Mounted() {
-		e.collect(child)
-	}
-}
-
-// groupPlugin holds rows and does nothing itself.
-const groupPlugin = "cordis:group"
 
 func hasRow(tree *compose.Tree, id string) bool {
 	for row := range tree.All() {

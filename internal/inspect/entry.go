@@ -18,9 +18,13 @@ func entryMissing(pkg installation.Package, subpath string) string {
 	var manifest struct {
 		Exports json.RawMessage
 		Main    json.RawMessage
+		Dsh     struct{ Plugin struct{ Exec string } }
 	}
 	if json.Unmarshal(pkg.Manifest, &manifest) != nil {
 		return ""
+	}
+	if program := manifest.Dsh.Plugin.Exec; program != "" && subpath == "" {
+		return filesMissing(pkg.Dir, []string{program}, program) // it is run and not imported
 	}
 	if exports := jsonValue(manifest.Exports); exports != nil {
 		return exportMissing(pkg.Dir, exports, subpath)

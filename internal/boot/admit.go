@@ -1,0 +1,273 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"dsh/internal/action"
+	"dsh/internal/boot/host"
+	"dsh/internal/boot/plugins"
+	"dsh/internal/boot/plugins/executable"
+	"dsh/internal/check"
+	"dsh/internal/compose"
+	"dsh/internal/fault"
+	"dsh/internal/installation"
+	"dsh/internal/profile"
+)
+
+// groupPlugin and includePlugin hold rows and do nothing themselves.
+const (
+	groupPlugin   = "cordis:group"
+	includePlugin = "cordis:include"
+)
+
+// NodeRow is a row that this host cannot run.
+type NodeRow struct {
+	Row compose.Row
+	Why string
+}
+
+// NodeError is a tree with rows that need the harness on Node.js.
+type NodeError struct {
+	Profile string
+	Rows    []NodeRow // the enabled ones, in the order of the tree
+	Total   int       // all rows
+	Args    []string
+	// Broken says that no launcher starts the profile as it is.
+	Broken bool
+	// Remedy is the command that gives the profile a harness.
+	Remedy string
+}
+
+func (e *NodeError) Error() string {
+	var b strings.Builder
+	needs := "need Node.js"
+	if len(e.Rows) == 1 {
+		needs = "needs Node.js"
+	}
+	fmt.Fprintf(&b, "profile %q cannot start: %d of its %d rows %s", e.Profile, len(e.Rows), e.Total, needs)
+	if len(e.Args) > 0 {
+		fmt.Fprintf(&b, "\n\targuments of the app: %s", fault.ShellWords(e.Args...))
+	}
+	for _, r := range e.Rows {
+		fmt.Fprintf(&b, "\n\t%s: %s (from %s): %s", rowID(r.Row), rowName(r.Row), r.Row.Origin, r.Why)
+	}
+	return b.String()
+}
+
+// Hint says what can be done with the profile all the same.
+func (e *NodeError) Hint() string {
+	if e.Broken {
+		return checkCommand(e.Profile) + " tells what else stops this profile, in any launcher"
+	}
+	return e.Remedy
+}
+
+func checkCommand(profile string) string {
+	return fault.ShellWords("dsh", "config", "check", "--profile", profile)
+}
+
+// FindingsError is a tree with mistakes that stop it.
+type FindingsError struct {
+	Profile  string
+	Findings []check.Finding
+}
+
+func (e *FindingsError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "profile %q cannot start: its layers have mistakes", e.Profile)
+	for _, f := range e.Findings {
+		b.WriteString("\n\t")
+		if place := f.Place(); place != "" {
+			b.WriteString(place + ": ")
+		}
+		b.WriteString(f.Message)
+	}
+	return b.String()
+}
+
+// Hint is the command that tells more.
+func (e *FindingsError) Hint() string { return checkCommand(e.Profile) + " tells how to mend them" }
+
+// rowError is a row that cannot run as it is.
+type rowError struct {
+	row compose.Row
+	err error
+}
+
+func (e *rowError) Error() string {
+	return fmt.Sprintf("row %s: %s (from %s): %v", rowID(e.row), rowName(e.row), e.row.Origin, e.err)
+}
+
+func (e *rowError) Unwrap() error { return e.err }
+
+func rowID(row compose.Row) string {
+	if row.ID() == nil {
+		return "(no id)"
+	}
+	return word(row.ID())
+}
+
+func rowName(row compose.Row) string {
+	if row.Name() == "" {
+		return "(no plugin name)"
+	}
+	return word(row.Name())
+}
+
+// word is a text as it is where that cannot be misread, else as JSON.
+func word(v compose.Value) string {
+	if s, ok := v.(string); ok && !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	return compose.Show(v)
+}
+
+// admit refuses a tree with rows that cannot run here, and one with mistakes,
+// so that nothing runs half.
+func (r *run) admit(ctx context.Context, tree *compose.Tree, composed *action.Composed) error {
+	name := r.req.Layers.Name
+	rows, total := r.enabled(ctx, tree.Rows)
+	if len(rows) == 0 {
+		return fault.WithHint(fault.Errorf(fault.Composition, "profile %q has no enabled row; there is nothing to start", name),
+			"%s prints the composed tree", fault.ShellWords("dsh", "--profile", name.String(), "--dump-config"))
+	}
+	refused := &NodeError{Profile: name.String(), Total: total, Args: r.req.Args}
+	var mistakes []error
+	var program *compose.Row
+	for _, row := range rows {
+		if why, needs := r.needsNode(row.Name()); needs {
+			refused.Rows = append(refused.Rows, NodeRow{row, why})
+			continue
+		}
+		_, is, err := r.programs.find(row.Name())
+		switch {
+		case err != nil:
+			mistakes = append(mistakes, &rowError{row, err})
+		case is && program != nil:
+			mistakes = append(mistakes, &rowError{row, executable.TakenError{Owner: rowID(*program)}})
+		case is:
+			program = &row
+		}
+	}
+	var findings []check.Finding
+	for _, f := range action.Findings(r.req.Env, composed) {
+		if f.Blocks {
+			findings = append(findings, f)
+		}
+	}
+	switch {
+	case len(refused.Rows) > 0:
+		refused.Broken, refused.Remedy = len(findings) > 0, remedy(name)
+		return refused
+	case len(findings) > 0:
+		return &FindingsError{Profile: name.String(), Findings: findings}
+	default:
+		return errors.Join(mistakes...)
+	}
+}
+
+// remedy is the command that gives a profile the harness on Node.js.
+func remedy(name profile.Name) string {
+	return "dsh installation add @deepseek-ai/dsh@0.1.0-rc.8 && " + fault.ShellWords("dsh", "installation", "use", "0.1.0-rc.8", "--profile", name.String())
+}
+
+// needsNode says why a row with this plugin does not run here. A row without a
+// plugin is a mistake and not that.
+func (r *run) needsNode(name string) (why string, needs bool) {
+	if name == "" || name == groupPlugin || name == includePlugin {
+		return "", false
+	}
+	if _, ok := plugins.Lookup(name); !ok {
+		if _, ok, _ := r.programs.find(name); ok {
+			return "", false
+		}
+	}
+	return plugins.NeedsNode(name)
+}
+
+// enabled are the rows that would run, groups left out and the rows in them
+// not, and how many rows there are. A row with a truthy group is never off.
+func (r *run) enabled(ctx context.Context, rows []compose.Row) (enabled []compose.Row, total int) {
+	for _, row := range rows {
+		total++
+		group, _ := row.Entry.Get("group")
+		if !compose.Truthy(group) && r.off(ctx, row) {
+			continue
+		}
+		if row.Name() != groupPlugin {
+			enabled = append(enabled, row)
+		}
+		below, n := r.enabled(ctx, row.Mounted())
+		enabled, total = append(enabled, below...), total+n
+	}
+	return enabled, total
+}
+
+// off says whether a row is disabled. An expression is asked only of rows that
+// could not run; the host asks it of the others. One that needs more than there
+// is before the start counts as false.
+func (r *run) off(ctx context.Context, row compose.Row) bool {
+	off, expr := row.Disabled()
+	if expr == nil || off {
+		return off
+	}
+	if _, needs := r.needsNode(row.Name()); !needs {
+		return false
+	}
+	v, err := r.evaluator().Evaluate(ctx, expr.Text, host.Scope{Services: r.expressible()})
+	return err == nil && compose.Truthy(v)
+}
+
+// programs finds the programs of packages, each once.
+type programs struct {
+	dir   string // of the profile
+	found map[string]foundProgram
+}
+
+type foundProgram struct {
+	program executable.Program
+	ok      bool
+	err     error
+}
+
+// find is the program of the package of that name, as the profile has it.
+func (p *programs) find(name string) (executable.Program, bool, error) {
+	if f, ok := p.found[name]; ok {
+		return f.program, f.ok, f.err
+	}
+	var f foundProgram
+	if pkg, ok, err := installation.Find(p.dir, name); err == nil && ok {
+		f.program, f.ok, f.err = executable.Of(pkg)
+	}
+	if p.found == nil {
+		p.found = map[string]foundProgram{}
+	}
+	p.found[name] = f
+	return f.program, f.ok, f.err
+}
+
+// names are the packages that were found to be programs.
+func (p *programs) has(name string) bool { return p.found[name].ok }
+
+// registry is the plugins of the rows: what is compiled in, and the programs.
+func (r *run) registry(launch *executable.Launch) host.Registry {
+	return func(name string) (host.Plugin, bool) {
+		if plugin, ok := plugins.Lookup(name); ok {
+			return plugin, true
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		program, ok, err := r.programs.find(name)
+		if err != nil {
+			return host.Plugin{Start: func(context.Context, *host.Row) error { return err }}, true
+		}
+		if !ok {
+			return host.Plugin{}, false
+		}
+		return launch.Plugin(program), true
+	}
+}
