@@ -23,12 +23,16 @@ func (r *runner) boot(ctx context.Context, b launch.Boot) (int, error) {
 	if err != nil {
 		return fault.Other.ExitCode(), err
 	}
-	code, err := r.run(ctx, env, layers, b.Args, func(ctx context.Context) error { return r.replace(ctx, env, layers.Name, b.Launch) })
+	hint := ""
+	if option := launch.Misplaced(b.Args); option != "" {
+		hint = option + " and what follows it went to the profile: dsh's own options go before the profile's name"
+	}
+	code, err := r.run(ctx, env, layers, b.Args, hint, func(ctx context.Context) error { return r.replace(ctx, env, layers.Name, b.Launch) })
 	if missing, ok := errors.AsType[*profile.MissingError](err); ok && slices.Contains(otherTools, missing.Name.String()) {
 		return code, fault.WithHint(err, "dsh --help lists the commands; packages are added with dsh plugin add")
 	}
-	if option := launch.Misplaced(b.Args); option != "" {
-		return code, fault.WithHint(err, "%s and what follows it went to the profile: dsh's own options go before the profile's name", option)
+	if hint != "" {
+		err = fault.WithHint(err, "%s", hint)
 	}
 	return code, err
 }
@@ -40,8 +44,9 @@ var otherTools = []string{"help", "version", "list", "ls", "add", "install", "i"
 // logVariable is set to "debug" to see on standard error what rows do.
 const logVariable = "DSH_LOG"
 
-// run runs a profile until it ends, with the signals of the process.
-func (r *runner) run(ctx context.Context, env action.Env, layers action.Layers, args []string, prepare func(context.Context) error) (int, error) {
+// run runs a profile until it ends, with the signals of the process. hint is for
+// arguments that the app does not understand.
+func (r *runner) run(ctx context.Context, env action.Env, layers action.Layers, args []string, hint string, prepare func(context.Context) error) (int, error) {
 	signals := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		// What a program was told to ignore, as by nohup, it ignores.
@@ -60,6 +65,9 @@ func (r *runner) run(ctx context.Context, env action.Env, layers action.Layers, 
 		Print: func(text string, wrong bool) {
 			if wrong {
 				fmt.Fprint(r.ui.Err, text)
+				if hint != "" {
+					r.ui.Say("hint: %s", hint)
+				}
 			} else {
 				fmt.Fprint(r.ui.Out, text)
 			}

@@ -42,7 +42,7 @@ func (p *profileRun) safe() error {
 		Name: name, Safe: true, Without: without, BundlesOnly: len(without) == 0 || p.cli.Bool("no-user"),
 	}
 	if !p.cli.Bool("dump-config") {
-		code, err := p.run(context.WithoutCancel(p.ctx), p.env, layers, p.args, func(context.Context) error { return nil })
+		code, err := p.run(context.WithoutCancel(p.ctx), p.env, layers, p.args, "", func(context.Context) error { return nil })
 		if err != nil {
 			p.ui.Fail(err)
 		}
