@@ -108,6 +108,7 @@ type run struct {
 	live     *live.Layers
 	eval     evaluation
 	terminal executable.Terminal
+	events   slot.Listeners[host.Event]
 	flags
 	said    map[string]bool // notices; of whoever composes
 	mistake string          // the one that was told last; of live

@@ -105,8 +105,9 @@ func (r *run) slots() map[string]any {
 // hostRows is the host for rows, which are there before it.
 type hostRows struct{ *run }
 
-func (h hostRows) Rows() []host.Status         { return h.host.Rows() }
-func (h hostRows) Log(path string) []host.Line { return h.host.Log(path) }
+func (h hostRows) Rows() []host.Status                          { return h.host.Rows() }
+func (h hostRows) Log(path string) []host.Line                  { return h.host.Log(path) }
+func (h hostRows) Subscribe(f func(host.Event)) (cancel func()) { return h.events.Add(f) }
 func (h hostRows) Restart(ctx context.Context, path string) error {
 	return h.host.Restart(ctx, path)
 }
@@ -221,6 +222,7 @@ func (r *run) interruptIsOurs() bool {
 
 // event is told what rows do.
 func (r *run) event(e host.Event) {
+	r.events.Tell(e)
 	if r.log.Row != nil {
 		line := e.Line
 		if line == "" {

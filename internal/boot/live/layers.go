@@ -28,19 +28,18 @@ type Engine struct {
 type Layers struct {
 	engine Engine
 	wake   chan struct{} // holds one when there is something to do
+	told   slot.Listeners[slot.Reload]
 
 	mu      sync.Mutex
 	tree    *compose.Tree // that runs
 	last    slot.Reload
 	waiting []chan error // of Reload
 	ended   error        // why no reload comes any more
-	subs    map[int]func(slot.Reload)
-	nextSub int
 }
 
 // New is the layers of a profile of which tree runs.
 func New(tree *compose.Tree, engine Engine) *Layers {
-	return &Layers{engine: engine, wake: make(chan struct{}, 1), tree: tree, subs: map[int]func(slot.Reload){}}
+	return &Layers{engine: engine, wake: make(chan struct{}, 1), tree: tree}
 }
 
 // Run does the reloads that are asked for, until ctx ends. They are done here
@@ -117,16 +116,7 @@ func (l *Layers) Tree() *compose.Tree {
 // Subscribe calls f after every reload that changed something, failed, or ended
 // a time of failing, until cancel is called.
 func (l *Layers) Subscribe(f func(slot.Reload)) (cancel func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := l.nextSub
-	l.nextSub++
-	l.subs[n] = f
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.subs, n)
-	}
+	return l.told.Add(f)
 }
 
 func (l *Layers) reload(ctx context.Context) error {
@@ -156,16 +146,8 @@ func (l *Layers) reload(ctx context.Context) error {
 		l.last.Changed = changed
 	}
 	reload := l.last
-	var subs []func(slot.Reload)
-	for n := range l.nextSub {
-		if f := l.subs[n]; f != nil {
-			subs = append(subs, f)
-		}
-	}
 	l.mu.Unlock()
-	for _, f := range subs {
-		f(reload)
-	}
+	l.told.Tell(reload)
 	return err
 }
 

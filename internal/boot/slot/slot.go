@@ -87,6 +87,9 @@ type Rows interface {
 	Rows() []host.Status
 	Log(path string) []host.Line
 	Restart(ctx context.Context, path string) error
+	// Subscribe calls f for every event of every row, one at a time and in order,
+	// until cancel is called. f may call Rows and Log, and nothing that waits.
+	Subscribe(f func(host.Event)) (cancel func())
 }
 
 // LiveLayers is the service of Live.
