@@ -194,7 +194,7 @@ func TestSchemaAcceptsAndRefuses(t *testing.T) {
 		{"- {id: llm, config: plain words}", false},
 		{"- {id: webserver, config: {host: localhost, port: 70000}}", false},
 		{"- {id: webserver, config: {host: localhost, port: '3080'}}", false},
-		{"- {id: webserver, config: {host: 127.0.0.2, port: 80}}", false},
+		{"- {id: webserver, config: {host: 127.0.0.1, port: 70000}}", false},
 		{"- {id: webserver, config: {port: 80}}", false},
 		{"- {id: tools, config: {mode: fast}}", false},
 		{"- {id: tools, config: {mode: {__jsExpr: a, b: c}}}", false},
