@@ -6,7 +6,9 @@
 package startup
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -102,6 +104,8 @@ func (a App) Plugin() host.Plugin {
 	}
 }
 
+var errEmpty = errors.New("it is empty")
+
 // Web is what `dsh web` was told. Expressions see it as ctx.webStartup.
 type Web struct {
 	Host         string   `json:"host,omitempty"` // "" if not given
@@ -134,11 +138,8 @@ var webApp = App{
 			web.OpenBrowser = false
 		}
 		if name, ok := g.single("--host"); ok {
-			switch {
-			case strings.TrimSpace(name) == "":
-				return nil, usageError("option '--host <host>' argument is empty")
-			case webserver.IsWildcard(name):
-				return nil, usageError(fmt.Sprintf("option '--host <host>' argument '%s' stands for every address of this machine, so that every network could reach the page; name one address", name))
+			if _, err := webserver.ParseHost(name); err != nil || name == "" {
+				return nil, usageError(fmt.Sprintf("option '--host <host>' argument '%s' is invalid: %s", name, cmp.Or(err, errEmpty)))
 			}
 			web.Host = name
 		}

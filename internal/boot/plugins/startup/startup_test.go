@@ -48,13 +48,13 @@ func TestHelp(t *testing.T) {
 func TestWeb(t *testing.T) {
 	port := func(n int) *int { return &n }
 	for words, want := range map[string]Web{
-		"":                              {OpenBrowser: true},
-		"--no-open":                     {},
-		"--host ::1 --port 0":           {Host: "::1", Port: port(0), OpenBrowser: true},
-		"--host=10.0.0.7 --port=8080":   {Host: "10.0.0.7", Port: port(8080), OpenBrowser: true},
-		"--port 1 --port 65535":         {Port: port(65535), OpenBrowser: true},
-		"--port 0080":                   {Port: port(80), OpenBrowser: true},
-		"--trusted-host a b:1 --host x": {Host: "x", OpenBrowser: true, TrustedHosts: []string{"a", "b:1"}},
+		"":                                {OpenBrowser: true},
+		"--no-open":                       {},
+		"--host ::1 --port 0":             {Host: "::1", Port: port(0), OpenBrowser: true},
+		"--host=10.0.0.7 --port=8080":     {Host: "10.0.0.7", Port: port(8080), OpenBrowser: true},
+		"--port 1 --port 65535":           {Port: port(65535), OpenBrowser: true},
+		"--port 0080":                     {Port: port(80), OpenBrowser: true},
+		"--trusted-host a b:1 --host ::1": {Host: "::1", OpenBrowser: true, TrustedHosts: []string{"a", "b:1"}},
 		"--trusted-host a --no-open --trusted-host=b": {TrustedHosts: []string{"a", "b"}},
 		"--trusted-host [::1]:80 --":                  {OpenBrowser: true, TrustedHosts: []string{"[::1]:80"}},
 	} {
@@ -76,10 +76,11 @@ func TestWrong(t *testing.T) {
 		args []string
 		want string // the first lines
 	}{
-		{webApp, []string{"--host", "0.0.0.0"}, "error: option '--host <host>' argument '0.0.0.0' stands for every address of this machine"},
-		{webApp, []string{"--host=::"}, "error: option '--host <host>' argument '::' stands for every"},
-		{webApp, []string{"--host", "*"}, "error: option '--host <host>' argument '*' stands for every"},
-		{webApp, []string{"--host="}, "error: option '--host <host>' argument is empty"},
+		{webApp, []string{"--host", "0.0.0.0"}, "error: option '--host <host>' argument '0.0.0.0' is invalid: host 0.0.0.0 stands for every address of this machine"},
+		{webApp, []string{"--host=::"}, "error: option '--host <host>' argument '::' is invalid: host :: stands for every"},
+		{webApp, []string{"--host", "*"}, "error: option '--host <host>' argument '*' is invalid: host * stands for every"},
+		{webApp, []string{"--host="}, "error: option '--host <host>' argument '' is invalid: it is empty"},
+		{webApp, []string{"--host", "example.org"}, "error: option '--host <host>' argument 'example.org' is invalid: host \"example.org\" is no address"},
 		{webApp, []string{"--host"}, "error: option '--host <host>' argument missing"},
 		{webApp, []string{"--host", "--port"}, "error: option '--host <host>' argument missing"},
 		{webApp, []string{"--port", "http"}, "error: option '--port <n>' argument 'http' is invalid: a port is a number from 0 to 65535"},

@@ -94,7 +94,7 @@ func listen(ctx context.Context, config Config) (net.Listener, error) {
 	if config.Port < 0 || config.Port > 65535 {
 		return nil, fault.Errorf(fault.Other, "port %d: ports are numbers from 0 to 65535", config.Port)
 	}
-	ip, err := resolve(ctx, config.Host)
+	ip, err := ParseHost(config.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -110,48 +110,24 @@ func listen(ctx context.Context, config Config) (net.Listener, error) {
 	}
 }
 
-// resolve is the one address that a host stands for. The name localhost is
-// 127.0.0.1: were it both loopback addresses, another user could have the port
-// of the one that is not ours, and get the token of who asks for the name.
-func resolve(ctx context.Context, name string) (netip.Addr, error) {
+// ParseHost is the address that a host as people write it stands for: an IP
+// address, or localhost. The latter is 127.0.0.1: were it both loopback
+// addresses, another user could have the port of the one that is not ours, and
+// get the token of who asks for the name.
+func ParseHost(name string) (netip.Addr, error) {
 	if name == "" || strings.EqualFold(name, "localhost") {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	if IsWildcard(name) {
-		return netip.Addr{}, wildcardError(name)
-	}
 	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
+	if isWildcard := name == "*" || err == nil && ip.WithZone("").Unmap().IsUnspecified(); isWildcard {
+		return netip.Addr{}, fault.WithHint(
+			fault.Errorf(fault.Policy, "host %s stands for every address of this machine, so that every network could reach the page", name),
+			"name one address, as 127.0.0.1; from another machine use a tunnel: ssh -L 3080:127.0.0.1:3080 MACHINE")
+	}
 	if err != nil {
-		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
-		if err != nil {
-			return netip.Addr{}, fault.Errorf(fault.Environment, "find the address of host %q: %w", name, err)
-		}
-		ip = found[0]
+		return netip.Addr{}, fault.Errorf(fault.Other, "host %q is no address: give one of this machine, as 127.0.0.1, or localhost", name)
 	}
-	if ip = ip.Unmap(); ip.IsUnspecified() {
-		return netip.Addr{}, wildcardError(name)
-	}
-	return ip, nil
-}
-
-func wildcardError(name string) error {
-	return fault.WithHint(fault.Errorf(fault.Policy, "host %q stands for every address of this machine, so that every network could reach the page", name),
-		"name one address, as 127.0.0.1; from another machine use a tunnel: ssh -L 3080:127.0.0.1:3080 MACHINE")
-}
-
-// IsWildcard says whether a host as people write it stands for all addresses
-// of the machine.
-func IsWildcard(name string) bool {
-	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(name), "["), "]")
-	if name == "*" {
-		return true
-	}
-	ip, err := netip.ParseAddr(name)
-	if err == nil {
-		return ip.Unmap().IsUnspecified()
-	}
-	// The forms that C libraries read as 0.0.0.0: 0, 0x0, 000.0.
-	return name != "" && strings.Trim(strings.ToLower(name), "0x.") == "" && strings.Contains(name, "0")
+	return ip.Unmap(), nil
 }
 
 // taken says whether a port could not be had because somebody has it.
