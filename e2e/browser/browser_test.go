@@ -215,7 +215,21 @@ func (b *tab) sees(texts ...string) {
 // click clicks, with the mouse, on what a selector of CSS finds, once it is there and enabled.
 func (b *tab) click(selector string) {
 	b.Helper()
-	b.do("clicking "+selector, chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible, chromedp.NodeEnabled))
+	click := func() error {
+		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+		defer cancel()
+		return chromedp.Do(ctx, chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible, chromedp.NodeEnabled))
+	}
+	err := click()
+	for range 3 {
+		if err == nil || !strings.Contains(err.Error(), "node with given id") {
+			break
+		}
+		err = click() // the page drew something else in its place
+	}
+	if err != nil {
+		b.Fatalf("clicking %s: %v\n%s", selector, err, b.text())
+	}
 }
 
 // press presses keys as a person does; what has the focus gets them.

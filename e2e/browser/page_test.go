@@ -31,6 +31,7 @@ type fake struct {
 	mu      sync.Mutex
 	answers map[string]func(body map[string]any) (int, any) // by method and path; what is not there is a file
 	streams map[chan string]bool
+	down    bool // nobody is answered
 }
 
 func newFake(t *testing.T) *fake {
@@ -41,12 +42,28 @@ func newFake(t *testing.T) *fake {
 	mux.HandleFunc("GET /api/profile/events", f.events)
 	mux.Handle("/", http.FileServerFS(page.Files))
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		down := f.down
+		f.mu.Unlock()
+		if down {
+			panic(http.ErrAbortHandler)
+		}
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("Cache-Control", "no-store")
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { f.CloseClientConnections(); f.Close() })
 	return f
+}
+
+// drop breaks all connections, and every new one until it is called with false.
+func (f *fake) drop(down bool) {
+	f.mu.Lock()
+	f.down = down
+	f.mu.Unlock()
+	if down {
+		f.CloseClientConnections()
+	}
 }
 
 // on answers a request with the function's status and document.
@@ -140,7 +157,7 @@ func (f *fake) send(event string, data any) {
 func TestViews(t *testing.T) {
 	f := newFake(t)
 	f.on("POST patch/check", func(map[string]any) (int, any) {
-		return 200, map[string]any{"findings": []any{}, "changes": map[string]any{"added": []any{}, "removed": []any{}, "changed": []any{}}}
+		return 200, map[string]any{"findings": []any{}, "blocks": false, "changes": map[string]any{"added": []any{}, "removed": []any{}, "changed": []any{}}}
 	})
 	for _, w := range []width{desktop, phone} {
 		for _, s := range []scheme{light, dark} {
@@ -152,7 +169,7 @@ func TestViews(t *testing.T) {
 					b.shows(view)
 					b.until("!document.querySelector('#main').innerText.includes('Loading')")
 					if view == "tree" {
-						b.click(`[data-key="llm"]`)
+						b.click(`[data-key="/34"]`)
 						b.sees("deepseek-v4-pro")
 					}
 					b.accessible(view)

@@ -1,6 +1,6 @@
 // The frame of the page: which view is shown, the connection, and the operation that runs. What a view shows is in views/.
 
-import { h, fill, button, svg } from "./dom.js";
+import { h, fill, button } from "./dom.js";
 import { get, post, follow } from "./api.js";
 import { problem, progressOf } from "./parts.js";
 import { overview } from "./views/overview.js";
@@ -63,14 +63,14 @@ addEventListener("keydown", (event) => {
 });
 
 // show draws the view of the address. again means that the same view gets new data: it stays as it is until they are there, and
-// people keep their place in it.
-async function show(again = false) {
+// people keep their place in it. With differs it stays as it is where the data are the same.
+async function show(again = false, differs = false) {
   const { name, arg } = route();
   const view = views[name];
   const same = shown.name === name;
   shown.request?.abort();
   const request = new AbortController();
-  shown = { name, arg, request };
+  shown = { name, arg, request, text: same ? shown.text : "" };
   document.title = `${view.title} · ${app.state?.profile?.name ?? "dsh"}`;
   if (!same) {
     drawNav();
@@ -82,6 +82,9 @@ async function show(again = false) {
   try {
     const data = view.load ? await view.load(request.signal, app, arg) : null;
     if (request.signal.aborted) return;
+    const text = JSON.stringify(data);
+    if (same && differs && text === shown.text) return;
+    shown.text = text;
     content = view.show(data, app, arg);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -91,7 +94,6 @@ async function show(again = false) {
   if (content === undefined) return; // the view did it itself
   fill(main, head(view), h("div", { class: "stack" }, content));
   main.dataset.view = name;
-  if (!same && shown.moved) main.focus({ preventScroll: true });
   if (!same) scrollTo(0, 0);
 }
 
@@ -154,7 +156,7 @@ function operate(operation) {
   if (ended && before?.id === operation.id && before.state === "running") {
     say(`${operation.title}: ${operation.state}${operation.error ? `. ${operation.error.message}` : ""}`);
     if (waiting?.id === operation.id) { waiting.resolve(operation); waiting = null; }
-    show(true);
+    changed();
   }
   if (ended && !before) return; // it had ended before this page was opened
   const progress = progressOf(operation);
@@ -188,7 +190,7 @@ function changed() {
   again = setTimeout(async () => {
     await refresh();
     const view = views[shown.name];
-    if (view.changed) view.changed(app); else show(true);
+    if (view.changed) view.changed(app); else show(true, true);
   }, 120);
 }
 
@@ -215,9 +217,11 @@ follow({
   connected,
   snapshot(event) { rows(event.rows); operate(event.operation); if (app.missed) changed(); app.missed = true; },
   rows(event) { rows(event.rows); },
+  reload(event) { if (app.state) app.state.reload = event.reload; changed(); },
   operation: operate,
   tree: changed,
   servers() { if (shown.name === "servers") views.servers.changed(app); },
+  skills() { if (shown.name === "skills") changed(); },
   log(event) { views[shown.name].log?.(event, app); },
 });
 

@@ -27,11 +27,15 @@ function add(parent, children) {
 export function fill(element, ...children) {
   const active = element.contains(document.activeElement) ? document.activeElement : null;
   const key = active?.closest("[data-key]")?.dataset.key;
+  const caret = key && typeof active.selectionStart === "number" ? [active.selectionStart, active.selectionEnd] : null;
   const scroll = element.scrollTop;
   element.replaceChildren();
   add(element, children);
   element.scrollTop = scroll;
-  if (key) element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  const now = key && element.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (!now) return;
+  now.focus({ preventScroll: true });
+  if (caret && now.setSelectionRange) now.setSelectionRange(...caret);
 }
 
 export const svg = (path) => {
@@ -64,11 +68,14 @@ export function time(text) {
   return h("time", { datetime: text, title: clock.format(date) }, shown);
 }
 
-// pretty is a value as JSON for people; a text stands as it is.
-export const pretty = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 2);
+// plain is a value as people write it: a text stands as it is, and an expression as in YAML.
+function plain(value, indent) {
+  if (typeof value === "string") return value;
+  if (value && typeof value === "object" && Object.keys(value).length === 1 && typeof value["!!js"] === "string") return `!!js ${value["!!js"]}`;
+  return JSON.stringify(value, null, indent) ?? "";
+}
+
+export const pretty = (value) => plain(value, 2);
 
 // short is a value on one line.
-export function short(value) {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return text === undefined ? "" : text.replace(/\s+/g, " ");
-}
+export const short = (value) => plain(value).replace(/\s+/g, " ");

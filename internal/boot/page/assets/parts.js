@@ -85,10 +85,10 @@ const stages = { waiting: "Waiting for another command", resolving: "Choosing ve
 export function progressOf(op) {
   if (op.state === "running") {
     const known = op.total > 0;
-    return [h("progress", { max: known ? op.total : null, value: undefined, "aria-label": op.title }), h("p", { class: "small muted" }, stages[op.stage] ?? op.stage ?? "Starting", op.detail ? ` ${op.detail}` : "", known ? `, ${op.done} of ${op.total}` : "")]
+    return [h("progress", { max: known ? op.total : null, value: undefined, "aria-label": op.title }), h("p", { class: "small muted" }, stages[op.stage] ?? op.stage ?? "Starting", op.detail ? ` ${op.detail}` : "", known ? `, ${op.done} of ${op.total}` : "", op.bytes > 1e5 ? `, ${(op.bytes / 1e6).toFixed(1)} MB` : "")]
       .map((e) => { if (e.tagName === "PROGRESS" && known) e.value = op.done; return e; });
   }
-  if (op.error) return [h("p", {}, op.error.message), op.error.hint && h("p", { class: "small muted" }, op.error.hint)];
+  if (op.error) return [h("p", {}, op.error.message), op.error.hint && h("p", { class: "small muted" }, op.error.hint), op.findings?.length > 0 && h("ul", { class: "small" }, op.findings.map((f) => h("li", {}, place(f) && h("code", { class: "muted" }, place(f)), " ", f.message)))];
   if (op.state === "cancelled") return h("p", {}, "Cancelled. Nothing was changed.");
-  return op.summary?.length ? h("ul", { class: "small" }, op.summary.map((line) => h("li", {}, line))) : h("p", { class: "small muted" }, "Done.");
+  return [op.summary?.length ? h("ul", { class: "small" }, op.summary.map((line) => h("li", {}, line))) : h("p", { class: "small muted" }, "Done."), op.warnings?.map((w) => h("p", { class: "small muted" }, w))];
 }

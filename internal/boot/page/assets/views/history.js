@@ -14,8 +14,8 @@ export const history = {
       data.state === "edited" && note("info", "The profile was edited since the newest generation.", summary(data.edited).join(", ")),
       h("div", { class: "panel" }, list.length ? h("table", { class: "fold" }, h("thead", {}, h("tr", {}, ["", "Made by", "What it changed", "When", ""].map((t, i) => h("th", { scope: "col" }, t || h("span", { class: "hidden" }, i ? "Actions" : "Number"))))),
         h("tbody", {}, list.map((g) => h("tr", {},
-          h("td", {}, h("strong", {}, String(g.id))),
-          h("td", {}, h("code", {}, g.command || "found as it was"), " ", g.id === data.current && h("span", { class: "tag ok" }, "newest"), g.pinned && h("span", { class: "tag" }, "pinned")),
+          h("td", { class: "inline" }, h("strong", {}, String(g.id))),
+          h("td", { class: "inline" }, h("code", {}, g.command || "found as it was"), " ", g.id === data.current && h("span", { class: "tag ok" }, "newest"), g.pinned && h("span", { class: "tag" }, "pinned")),
           h("td", { class: "small" }, changes(g.changes)),
           h("td", { class: "small muted" }, time(g.saved)),
           h("td", { class: "act" }, (g.id !== data.current || data.state !== "saved") && button("Roll back…", () => back(g, app), { "aria-label": `Roll back to ${g.id}`, data: { key: `back-${g.id}` } }))))))

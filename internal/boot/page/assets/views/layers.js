@@ -36,15 +36,18 @@ export const layers = {
 
 const tag = (state) => { const [kind, word] = states[state] ?? ["", state]; return h("span", { class: `tag ${kind}` }, word); };
 
+// values is what a key had, and has.
+export const values = (had, before, has, after) => [had && h("del", { class: "removed" }, short(before)), had && has && " → ", has ? h("ins", { class: "added" }, short(after)) : !had && "gone"];
+
 // changesOf is what a layer changed.
 export function changesOf({ inserted = [], writes = [], skipped = [] }) {
   if (!inserted.length && !writes.length && !skipped.length) return h("p", { class: "pad muted" }, "This layer changes nothing.");
   const row = (path) => h("a", { href: `#/tree/${encodeURIComponent(path)}` }, path);
   return h("div", { class: "pad stack" },
     inserted.length > 0 && h("div", { class: "tight" }, h("h3", {}, `Brings ${plural(inserted.length, "row")}`),
-      h("ul", { class: "changes" }, inserted.map((r) => h("li", { class: "plus", data: { sign: "+" } }, row(r.path), h("span", { class: "muted" }, " ", r.plugin))))),
+      h("ul", { class: "changes" }, inserted.map((r) => h("li", { class: "plus", data: { sign: "+" } }, row(r.row), h("span", { class: "muted" }, " ", r.plugin))))),
     writes.length > 0 && h("div", { class: "tight" }, h("h3", {}, `Writes ${plural(writes.length, "key")}`),
-      h("ul", { class: "changes" }, writes.map((w) => h("li", { class: w.absent ? "minus" : "tilde", data: { sign: w.absent ? "−" : "~" } }, row(w.row), " ", w.key, w.absent ? " is gone" : [": ", w.before !== undefined && w.before !== null && [h("del", { class: "removed" }, short(w.before)), " → "], h("ins", { class: "added" }, short(w.after))])))),
+      h("ul", { class: "changes" }, writes.map((w) => h("li", { class: w.hasAfter ? "tilde" : "minus", data: { sign: w.hasAfter ? "~" : "−" } }, row(w.row), " ", w.key, ": ", values(w.hadBefore, w.before, w.hasAfter, w.after))))),
     skipped.length > 0 && h("div", { class: "tight" }, h("h3", {}, "Does not apply"),
       h("ul", { class: "small" }, skipped.map((s) => h("li", {}, h("code", {}, place(s)), " ", s.why)))));
 }

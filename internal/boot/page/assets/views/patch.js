@@ -2,6 +2,7 @@
 
 import { h, fill, button } from "../dom.js";
 import { get, post } from "../api.js";
+import { values } from "./layers.js";
 import { findings, note, problem, empty, severities } from "../parts.js";
 
 // What is written and not saved outlives a change of the view.
@@ -87,8 +88,9 @@ async function validate() {
   }
   if (asked !== mine.asked) return;
   mine.marks.clear();
+  const here = (f) => !f.file || f.file === mine.data.path || mine.data.path.endsWith(f.file) || f.file.endsWith(mine.data.path.split(/[\\/]/).pop()) && f.layer === "profile patch";
   for (const f of result.findings) {
-    if (f.line && f.severity !== "info" && mine.marks.get(f.line)?.kind !== "bad") mine.marks.set(f.line, { kind: f.severity === "error" ? "bad" : "warn", text: f.message });
+    if (f.line && here(f) && f.severity !== "info" && mine.marks.get(f.line)?.kind !== "bad") mine.marks.set(f.line, { kind: f.severity === "error" ? "bad" : "warn", text: f.message });
   }
   lines();
   const errors = result.findings.some((f) => f.severity === "error");
@@ -96,10 +98,10 @@ async function validate() {
   mine.area.setAttribute("aria-invalid", String(errors));
   fill(mine.list, h("header", {}, h("h2", {}, "Findings")), result.findings.length ? findings(result.findings, jump) : empty("Nothing to mend", "The patch can be read, and every row that it names is there."));
   const { added = [], removed = [], changed = [] } = result.changes ?? {};
-  const all = [...added.map((r) => ["plus", "+", r]), ...removed.map((r) => ["minus", "−", r]), ...changed.map((c) => ["tilde", "~", c.row, c.keys])];
+  const all = [...added.map((r) => ["plus", "+", r.row, r.plugin]), ...removed.map((r) => ["minus", "−", r.row, r.plugin]), ...changed.flatMap((c) => c.keys.map((k) => ["tilde", "~", c.row, [k.key, ": ", values("old" in k, k.old, "new" in k, k.new)]]))];
   fill(mine.changes, h("header", {}, h("h2", {}, "What saving would change")), all.length
-    ? h("ul", { class: "changes pad" }, all.map(([kind, sign, row, keys]) => h("li", { class: kind, data: { sign } }, h("strong", {}, row), keys?.length ? ` ${keys.join(", ")}` : "")))
-    : empty("Nothing", dirty() ? "The composed tree stays as it is." : "Write something, and see here what it does to the tree."));
+    ? h("ul", { class: "changes pad" }, all.map(([kind, sign, row, what]) => h("li", { class: kind, data: { sign } }, h("strong", {}, String(row)), " ", what)))
+    : !result.changes ? empty("Not known", "The patch has to be readable first.") : empty("Nothing", dirty() ? "The composed tree stays as it is." : "Write something, and see here what it does to the tree."));
 }
 
 function jump(line, column) {
@@ -124,9 +126,9 @@ async function save(force) {
     mine.app.say("Saved");
     validate();
   } catch (error) {
-    if (error.status === 409) get("/patch").then(conflict, (e) => fill(mine.message, problem(e)));
+    if (error.status === 409 && error.body?.patch) conflict(error.body.patch);
     else if (error.status === 422 && !force) {
-      fill(mine.message, note("bad", "Not saved, because the patch has errors.", "What runs now stays as it is.", h("p", {}, button("Save all the same", () => save(true), { class: "danger" }))));
+      fill(mine.message, note("bad", ["Not saved. ", error.message], error.hint || "What runs now stays as it is.", h("p", {}, button("Save all the same", () => save(true), { class: "danger" }))));
       validate();
     } else fill(mine.message, problem(error));
   }

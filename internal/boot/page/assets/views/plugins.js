@@ -36,7 +36,7 @@ export const plugins = {
             status.textContent = "Asking registries…";
             try {
               const found = await get("/plugins/outdated");
-              outdated = Object.fromEntries(found.outdated.map((o) => [o.name, o]));
+              outdated = Object.fromEntries(found.dependencies.map((o) => [o.name, o]));
               app.reload();
             } catch (error) { status.textContent = ""; app.note(error); }
             event.target.disabled = false;
@@ -49,8 +49,8 @@ export const plugins = {
             const newer = news?.wanted && news.wanted !== news.current ? news.wanted : "";
             return h("tr", {},
               h("td", {}, h("div", { class: "row" }, h("code", {}, h("strong", {}, d.name)), kind(d)), d.description && h("p", { class: "small muted" }, d.description), news?.notes?.map((n) => h("p", { class: "small muted" }, n.text))),
-              h("td", {}, h("span", { class: "row" }, d.version || h("span", { class: "tag warn" }, "not installed"), newer && h("span", { class: "tag info" }, `${newer} is there`), !newer && news?.outdated && news.latest && h("span", { class: "tag" }, `latest is ${news.latest}`))),
-              h("td", {}, h("code", { class: "muted" }, d.spec)),
+              h("td", { class: "inline" }, h("span", { class: "row" }, d.version || h("span", { class: "tag warn" }, "not installed"), newer && h("span", { class: "tag info" }, `${newer} is there`), !newer && news?.outdated && news.latest && h("span", { class: "tag" }, `latest is ${news.latest}`))),
+              h("td", { class: "inline" }, h("code", { class: "muted" }, d.spec)),
               h("td", { class: "act" }, (newer || !d.version) && button("Update", () => act("/plugins/update", { names: [d.name] }, `Updating ${d.name}`), { "aria-label": `Update ${d.name}` }),
                 button("Remove", async () => {
                   if (await app.confirm({ title: `Remove ${d.name}?`, text: d.layer ? "Its layer goes with it. History can bring both back." : "History can bring it back.", action: "Remove", danger: true })) act("/plugins/remove", { names: [d.name] }, `Removing ${d.name}`);
@@ -75,6 +75,6 @@ function approval(p, app, act) {
       p.scripts.map((s) => h("pre", { class: "code", tabindex: "0", "aria-label": `Script ${s.event}` }, h("strong", {}, `${s.event}: `), s.text)),
       h("p", { class: "hint" }, "Approval counts for exactly this content. Scripts run confined, with no secrets in their environment.")),
     button("Approve", async () => {
-      if (await app.confirm({ title: `Let the scripts of ${name} run?`, body: p.scripts.map((s) => h("pre", { class: "code", tabindex: "0" }, s.text)), action: "Approve and run" })) act("/plugins/approve", { spec: p.spec }, `Running the scripts of ${name}`);
+      if (await app.confirm({ title: `Let the scripts of ${name} run?`, body: p.scripts.map((s) => h("pre", { class: "code", tabindex: "0" }, s.text)), action: "Approve and run" })) act("/plugins/approve", { packages: [{ spec: p.spec, content: p.content }] }, `Running the scripts of ${name}`);
     }, { "aria-label": `Approve scripts of ${name}` }));
 }

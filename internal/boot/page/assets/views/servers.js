@@ -42,7 +42,7 @@ function server(s, app) {
     s.error && h("div", { class: "pad" }, note("bad", s.error)),
     s.tools.length ? tools : h("p", { class: "pad muted" }, s.state === "connected" ? "It offers no tools." : "Its tools are not known while it is not connected."),
     h("div", { class: "pad" }, s.row && h("p", { class: "small muted" }, "Row ", h("a", { href: `#/tree/${encodeURIComponent(s.row)}` }, h("code", {}, s.row)), ", tools are known to agents as ", h("code", {}, `mcp__${s.name}__…`)),
-      s.log?.length > 0 && h("details", {}, h("summary", {}, "Log"), code(s.log.map((l) => typeof l === "string" ? l : l.text).join("\n"), { "aria-label": `Log of ${s.name}` }))),
+      s.log?.length > 0 && h("details", {}, h("summary", {}, "Log"), code(s.log.map((l) => `${l.time ? new Date(l.time).toLocaleTimeString() + "  " : ""}${l.text}`).join("\n"), { "aria-label": `Log of ${s.name}` }))),
   ];
 }
 

@@ -20,21 +20,24 @@ export const tree = {
     if (arg) reveal(arg);
     const search = h("input", { type: "search", placeholder: "Search rows, plugins, keys, values", "aria-label": "Search the tree", value: kept.query, data: { key: "search" }, autocomplete: "off", spellcheck: "false",
       on: { input: () => { kept.query = search.value; draw(); app.say(found()); }, keydown: (e) => { if (e.key === "ArrowDown") { e.preventDefault(); focusOn(now.lines[0]); } } } });
-    now.list = h("div", { role: "tree", "aria-label": "Rows by layer", class: "panel", on: { keydown: key, click } });
+    now.list = h("div", { role: "tree", "aria-label": "Rows by layer", on: { keydown: key, click } });
+    now.nothing = h("div");
     now.pane = h("section", { class: "panel detail", tabindex: "-1", "aria-label": "Details" });
     now.found = h("span", { class: "muted small" });
     draw();
     choose(kept.chosen, true);
     return [
       h("div", { class: "row" }, h("div", { class: "search" }, search), button("Expand all", () => all(true)), button("Collapse all", () => all(false)), now.found),
-      h("div", { class: "split" }, now.list, now.pane),
+      h("div", { class: "split" }, h("div", { class: "panel" }, now.list, now.nothing), now.pane),
     ];
   },
   choose(arg) { reveal(arg); draw(); choose(kept.chosen); },
   rows() { if (now?.list?.isConnected) { draw(); state(); } },
   log(event) {
-    const log = now?.pane?.querySelector(`[data-log="${CSS.escape(event.path)}"]`);
-    if (log) { log.append(event.line + "\n"); log.scrollTop = log.scrollHeight; }
+    for (const { path, text } of event.lines) {
+      const log = now?.pane?.querySelector(`[data-log="${CSS.escape(path)}"]`);
+      if (log) { log.append(text + "\n"); log.scrollTop = log.scrollHeight; }
+    }
   },
 };
 
@@ -47,7 +50,7 @@ function nodes({ layers, rows }) {
   }).concat(rows.some((r) => !r.from) ? [{ key: "layer:", kind: "layer", layer: { label: "rows of no layer", kind: "" }, text: "", children: rows.filter((r) => !r.from).map(row) }] : []);
 }
 
-const textOf = (r) => [r.id, r.path, r.plugin, ...(r.keys ?? []).flatMap((k) => [k.key, short(k.value)])].join("\n").toLowerCase();
+const textOf = (r) => [r.id, r.host, r.plugin, ...(r.keys ?? []).flatMap((k) => [k.key, short(k.value)])].join("\n").toLowerCase();
 const walk = (list, visit, parent) => { for (const n of list) { visit(n, parent); walk(n.children, visit, n); } };
 const isOpen = (n) => kept.open.get(n.key) ?? true;
 function find(k) { let out; walk(now.roots, (n) => { if (n.key === k) out ??= n; }); return out; }
@@ -56,7 +59,7 @@ function find(k) { let out; walk(now.roots, (n) => { if (n.key === k) out ??= n;
 function reveal(name) {
   let target;
   walk(now.roots, (n) => {
-    if (n.key === name || (n.kind === "row" && (n.row.hostPath === name || String(n.row.id) === name))) target ??= n;
+    if (n.key === name || (n.kind === "row" && (n.row.host === name || String(n.row.id) === name))) target ??= n;
   });
   if (!target) return;
   kept.chosen = target.key;
@@ -68,6 +71,7 @@ function draw() {
   const hit = (n) => words.every((w) => n.text.includes(w));
   const show = (n) => hit(n) || n.children.some(show);
   now.lines = [];
+  now.hits = 0;
   const build = (list, level) => list.filter((n) => !words.length || show(n)).forEach((n, i, shown) => {
     const open = words.length ? true : isOpen(n);
     const line = h("div", {
@@ -78,23 +82,25 @@ function draw() {
     line.style.setProperty("--depth", level - 1);
     line.node = n;
     now.lines.push(line);
+    if (n.kind === "row" && hit(n)) now.hits++;
     if (open) build(n.children, level + 1);
   });
   build(now.roots, 1);
-  if (now.lines.length) fill(now.list, now.lines);
-  else fill(now.list, empty(words.length ? "Nothing matches" : "The tree is empty", words.length ? "Search looks at ids, plugins, keys and values." : "Add a bundle under Plugins, or insert a row in your patch."));
+  fill(now.list, now.lines);
+  now.list.hidden = !now.lines.length;
+  fill(now.nothing, !now.lines.length && empty(words.length ? "Nothing matches" : "The tree is empty", words.length ? "Search looks at ids, plugins, keys and values." : "Add a bundle under Plugins, or insert a row in your patch."));
   const current = now.lines.find((l) => l.node.key === kept.chosen) ?? now.lines[0];
   if (current) current.tabIndex = 0;
   now.found.textContent = words.length ? found() : "";
 }
 
-const found = () => plural(now.lines.filter((l) => l.node.kind === "row").length, "row") + (kept.query ? " found" : "");
+const found = () => plural(now.hits, "row") + (kept.query.trim() ? " found" : "");
 
 const layerLine = (n) => [h("span", { class: "id" }, n.layer.label), h("span", { class: "sub" }, plural(n.children.length, "row"))];
 
 function rowLine(r, words) {
   const host = statusOf(r);
-  return [dot(host ? rowState(host.state)[0] : "off"), h("span", { class: "id" }, marked(r.id === null || r.id === undefined ? r.path : String(r.id), words)),
+  return [dot(host ? rowState(host.state)[0] : "off"), h("span", { class: "id" }, marked(nameOf(r), words)),
     h("span", { class: "sub" }, marked(r.plugin ?? "", words)), h("span", { class: "hidden" }, host ? rowState(host.state)[1] : "not running"),
     r.changedBy?.length > 0 && h("span", { class: "tag info", title: `changed by ${r.changedBy.map((w) => w.layer).join(", ")}` }, "changed")];
 }
@@ -104,7 +110,9 @@ function marked(text, words) {
   return at ? [text.slice(0, at[0]), h("mark", {}, text.slice(at[0], at[0] + at[1])), text.slice(at[0] + at[1])] : text;
 }
 
-const statusOf = (r) => now.app.state?.rows.find((s) => s.path === (r.hostPath ?? r.path));
+// nameOf is the id of a row, or its place where it has none.
+const nameOf = (r) => r.id === null || r.id === undefined ? r.host || r.path : String(r.id);
+const statusOf = (r) => now.app.state?.rows.find((s) => s.path === r.host);
 
 function all(open) {
   walk(now.roots, (n) => kept.open.set(n.key, open || false));
@@ -137,7 +145,7 @@ function click(event) {
 
 function pick(node) {
   choose(node.key);
-  history.replaceState(null, "", `#/tree/${encodeURIComponent(node.key)}`);
+  history.replaceState(null, "", `#/tree/${encodeURIComponent(node.row?.host || node.key)}`);
   if (isNarrow()) now.pane.scrollIntoView({ block: "start" });
 }
 
@@ -181,9 +189,12 @@ async function choose(k, quiet) {
 
 const from = (w) => w && h("span", {}, w.layer, w.file && h("span", { class: "muted" }, " ", h("code", {}, place({ file: w.file.split(/[\\/]/).pop(), line: w.line }))));
 
+// keyName is a key that may break at its dots; that it stands in the config goes without saying.
+const keyName = (key) => h("code", {}, key.replace(/^config\./, "").split(/(?<=\.)/).map((part) => [part, h("wbr")]), !key.startsWith("config.") && h("span", { class: "muted" }, " of the row"));
+
 function details(r) {
   return [
-    h("header", {}, h("h2", {}, h("code", {}, r.path)), h("span", { id: "row-state" })),
+    h("header", {}, h("h2", {}, h("code", {}, r.host || nameOf(r))), h("span", { id: "row-state" })),
     h("div", { class: "pad stack" },
       h("div", { id: "row-problem" }),
       h("dl", { class: "facts" },
@@ -191,8 +202,8 @@ function details(r) {
         h("dt", {}, "Brought by"), h("dd", {}, from(r.from) ?? "no layer"),
         r.changedBy?.length > 0 && [h("dt", {}, "Changed by"), r.changedBy.map((w) => h("dd", {}, from(w)))],
         r.state !== "on" && [h("dt", {}, "Switched"), h("dd", {}, r.state)])),
-    r.keys?.length ? h("table", { class: "fold" }, h("caption", { class: "hidden" }, `Keys of ${r.path}`), h("thead", {}, h("tr", {}, ["Key", "Value", "Written by"].map((t) => h("th", { scope: "col" }, t)))),
-      h("tbody", {}, r.keys.map((k) => h("tr", {}, h("td", {}, h("code", {}, k.key)), h("td", {}, h("code", { class: "value" }, typeof k.value === "object" && k.value !== null ? pretty(k.value) : short(k.value))), h("td", { class: "small" }, from(k.from) ?? "—")))))
+    r.keys?.length ? h("table", { class: "fold" }, h("caption", { class: "hidden" }, `Keys of ${nameOf(r)}`), h("thead", {}, h("tr", {}, ["Key", "Value", "Written by"].map((t) => h("th", { scope: "col" }, t)))),
+      h("tbody", {}, r.keys.map((k) => h("tr", {}, h("td", {}, keyName(k.key)), h("td", {}, h("code", { class: "value" }, typeof k.value === "object" && k.value !== null ? pretty(k.value) : short(k.value))), h("td", { class: "small" }, from(k.from) ?? "—")))))
       : h("p", { class: "pad muted" }, "It has no config: the plugin's defaults count."),
     h("div", { class: "pad", id: "row-log" }),
   ];
@@ -207,7 +218,7 @@ async function state() {
   fill(at, host ? h("span", { class: "row" }, stateLine(host.state), host.state !== "off" && button("Restart", async () => {
     try { await post(`/rows/${encodeURIComponent(host.path)}/restart`); now.app.say(`${host.path} restarts`); } catch (error) { now.app.note(error); }
   }, { data: { key: "restart" } })) : h("span", { class: "muted small" }, "not running"));
-  fill(now.pane.querySelector("#row-problem"), host?.error && note("bad", host.error, host.hint), host?.missing?.length > 0 && note("warn", `Waits for ${host.missing.join(", ")}`));
+  fill(now.pane.querySelector("#row-problem"), host?.error && note("bad", host.error, host.hint), host?.state === "waiting" && note("warn", host.why || `Waits for ${host.missing.join(", ")}`));
   const log = now.pane.querySelector("#row-log");
   if (!host || log.dataset.of === host.path) return;
   log.dataset.of = host.path;
