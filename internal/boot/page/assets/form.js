@@ -4,7 +4,7 @@ import { h, fill, button } from "./dom.js";
 
 let forms = 0;
 
-// form is { element, value() }; value throws an Error with a text for people.
+// form is { element, toggle, value() }, where toggle is the button between fields and JSON; value throws an Error with a text for people.
 export function form(schema) {
   const prefix = `tool${++forms}-`;
   const properties = Object.entries(schema?.properties ?? {});
@@ -24,12 +24,12 @@ export function form(schema) {
     toggle.textContent = raw ? "Fill in fields" : "Write JSON";
     fill(element, raw
       ? h("div", { class: "field" }, h("label", { for: text.id }, "Arguments as JSON"), text)
-      : fields.length ? fields.map((f) => f.element) : h("p", { class: "muted" }, "This tool takes no arguments."),
-    simple && (fields.length > 0 || schema?.additionalProperties !== false) && h("p", {}, toggle));
+      : fields.length ? fields.map((f) => f.element) : h("p", { class: "muted" }, "This tool takes no arguments."));
+    toggle.hidden = !simple || (!fields.length && schema?.additionalProperties === false);
   };
   draw();
   return {
-    element,
+    element, toggle,
     value() {
       if (!raw) return collect(fields);
       try { return JSON.parse(text.value || "{}"); } catch (error) { text.focus(); throw new Error(`This is no JSON: ${error.message}`); }

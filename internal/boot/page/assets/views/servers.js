@@ -68,7 +68,7 @@ function caller(s, t, app) {
     }
     request = null;
     send.textContent = "Call";
-  } } }, fields.element, h("div", { class: "row" }, send), answer);
+  } } }, fields.element, h("div", { class: "row" }, send, fields.toggle), answer);
 }
 
 // content is one piece of an answer. Pictures are shown from their bytes; all else as text.
