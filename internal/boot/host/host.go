@@ -55,8 +55,11 @@ type Undefined struct{}
 // Scope is what an expression sees of the row that it belongs to.
 type Scope struct {
 	// Services are the values of ctx.<service> and ctx.get('service'), each of
-	// which marshals as JSON.
+	// which marshals as JSON. An optional one that is not there is Undefined.
 	Services map[string]any
+	// Others are the services that rows of the tree could provide and that the
+	// row does not inject, sorted.
+	Others []string
 }
 
 // Options are how a host runs rows. All but Registry may be left out.
@@ -73,8 +76,9 @@ type Options struct {
 	Dir func(row compose.Row) string
 	// Include reads the rows of a cordis:include row. Without it such rows fail.
 	Include func(row RowSpec) ([]compose.Row, error)
-	// Event is told what happens, one thing at a time, in order. It must not
-	// call the host.
+	// Event is told what happens, one thing at a time: of each row in order, and
+	// what waited for something after it; see also [SortEvents]. It must not wait
+	// for the host.
 	Event func(Event)
 	// StartTimeout and StopTimeout bound one row: 30 s and 5 s when zero.
 	StartTimeout, StopTimeout time.Duration
@@ -121,20 +125,4 @@ type Status struct {
 	Err      error // of a failed row
 	Since    time.Time
 	Provides []string // services that the row provides now
-}
-
-// Event is a row's new state, or a line of its log.
-type Event struct {
-	Time    time.Time
-	Path    string
-	State   State
-	Missing []string // of a waiting row
-	Err     error    // of a failed row
-	Line    string   // of the log; "" for a new state
-}
-
-// Line is a line of a row's log.
-type Line struct {
-	Time time.Time
-	Text string
 }

@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"dsh/internal/compose"
 )
@@ -13,14 +17,33 @@ import (
 // Row is one running instance of a row. Its methods may be called by any
 // goroutine, from Start until the row has stopped.
 type Row struct {
-	host     *Host
-	spec     RowSpec
-	config   compose.Value
-	services map[string]any
-	provided map[string]any
-	onStop   []func(context.Context) error
-	ctx      context.Context
-	cancel   context.CancelFunc
+	host      *Host
+	entry     *entry
+	spec      RowSpec
+	realms    realms
+	bound     map[key]*Row // who provides what it needs; nil for an optional need without a provider
+	providers []*Row       // each of them once
+	config    compose.Value
+	intercept []intercept // with expressions evaluated
+	ctx       context.Context
+	cancel    context.CancelFunc
+	released  chan struct{} // closed when the row may end
+	timer     *time.Timer   // of the time that Start, or the end, may take
+	tasks     sync.WaitGroup
+
+	// The mutex of the host guards all below.
+
+	plan       *plan // what it runs for
+	provided   map[key]any
+	refused    error // why what it provided cannot be
+	started    bool  // Start has returned
+	ending     bool  // what it does when it stops has been done
+	over       bool  // nothing of it runs any more
+	left       bool  // it did not stop in time
+	failure    error
+	onStop     []func(context.Context) error
+	users      int // rows that run with what it provides
+	usersClock int // the last end of one
 }
 
 // Path is unique in the tree: "webserver", "group/inner", and "#3" for the
@@ -54,50 +77,203 @@ func (r *Row) Decode(v any) error {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("read the config: %w", err)
+		return decodeError(err)
 	}
 	return nil
 }
 
-// Provide gives others a service, which they see once Start returned nil. The
-// plugin must list it in Provides. It panics where that is not so, and when
-// Start is over.
-func (r *Row) Provide(service string, value any) {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
-	r.provided[service] = value
+// decodeError says in words of a config what encoding/json found.
+func decodeError(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		where := "config"
+		if wrong.Field != "" {
+			where += "." + wrong.Field
+		}
+		return fmt.Errorf("%s: a %s cannot stand here", where, wrong.Value)
+	}
+	if key, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("config: the key %s is not known", key)
+	}
+	return fmt.Errorf("config: %w", err)
 }
 
-// OnStop adds what is to be done when the row stops, in reverse order. ctx
+// Provide gives others a service, which they see once Start returned nil. The
+// row fails when its plugin does not list the service in Provides, when another
+// row provides it already, and when Start has returned.
+func (r *Row) Provide(service string, value any) {
+	r.host.change(func() {
+		k := r.plan.realms.key(service)
+		_, twice := r.provided[k]
+		var err error
+		switch {
+		case !slices.Contains(r.plan.provides, k):
+			err = fmt.Errorf("the plugin provides service %q without listing it", service)
+		case r.started:
+			err = fmt.Errorf("service %q is provided after the start", service)
+		case twice:
+			err = fmt.Errorf("service %q is provided twice", service)
+		case value == nil:
+			err = fmt.Errorf("service %q is provided as nothing", service)
+		case r.host.slots.provided[k] != nil:
+			err = fmt.Errorf("service %q is dsh's own, which no row can provide", service)
+		default:
+			r.provided[k] = value
+			return
+		}
+		r.refuse(err)
+	})
+}
+
+// refuse fails the row, when Start has returned where it has not.
+func (r *Row) refuse(err error) {
+	if r.refused == nil {
+		r.refused = err
+	}
+	if r.started && r.failure == nil {
+		r.failure = err
+	}
+}
+
+// OnStop adds what is to be done when the row stops, in reverse order: after
+// those have stopped that use what it provides, and the row's ctx has ended. ctx
 // bounds it.
-func (r *Row) OnStop(f func(ctx context.Context) error) { r.onStop = append(r.onStop, f) }
+func (r *Row) OnStop(f func(ctx context.Context) error) {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	r.onStop = append(r.onStop, f)
+}
 
 // Go runs f until the row stops, which waits for it. An error of f fails the
-// row, unless the row is stopping.
+// row, unless the row is stopping. Once what is to be done when the row stops
+// has been done, Go does nothing.
 func (r *Row) Go(f func(ctx context.Context) error) {
-	go func() {
-		if err := f(r.ctx); err != nil && r.ctx.Err() == nil {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	if r.ending {
+		return
+	}
+	r.tasks.Go(func() {
+		if err := r.guard(func() error { return f(r.ctx) }); err != nil && r.ctx.Err() == nil {
 			r.Fail(err)
 		}
-	}()
+	})
 }
 
 // Fail stops the row, and who needs it. It stays failed until it is started
-// again.
-func (r *Row) Fail(err error) {}
+// again. It does nothing to a row that stops already.
+func (r *Row) Fail(err error) {
+	if err == nil {
+		err = errors.New("the row failed and does not say why")
+	}
+	r.host.fail(r, err)
+}
 
 // Logf adds a line to the log of the row.
-func (r *Row) Logf(format string, args ...any) {}
+func (r *Row) Logf(format string, args ...any) {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	r.host.line(r.entry, fmt.Sprintf(format, args...))
+}
 
-// Intercept is the `intercept` of the row and its groups for a service,
-// outermost first.
-func (r *Row) Intercept(service string) []compose.Value { return nil }
+// Intercept is the `intercept` of the row and the groups that it is in for a
+// service, outermost first.
+func (r *Row) Intercept(service string) []compose.Value {
+	var configs []compose.Value
+	for _, i := range r.intercept {
+		if i.service == service {
+			configs = append(configs, i.config)
+		}
+	}
+	return configs
+}
 
 // Service is a service that the row injects, or a slot. It is false where an
 // optional one is not there.
 func Service[T any](r *Row, name string) (T, bool) {
-	v, ok := r.services[name].(T)
+	value, _ := r.service(name)
+	v, ok := value.(T)
 	return v, ok
 }
 
-var errNoPlugin = errors.New("there is no plugin of this name")
+// service is the value of a service, and whether the row may ask for it.
+func (r *Row) service(name string) (value any, known bool) {
+	k := r.realms.key(name)
+	if provider, known := r.bound[k]; known {
+		if provider == nil {
+			return nil, true
+		}
+		return provider.provided[k], true
+	}
+	value, known = r.host.slots.provided[k]
+	return value, known
+}
+
+// guard turns a panic into an error, and its stack into lines of the log.
+func (r *Row) guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			r.Logf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// live is the life of a row.
+func (r *Row) live(p *plan) {
+	err := r.guard(func() error { return r.begin(p) })
+	r.host.started(r, err)
+	<-r.released
+	r.host.ended(r, r.end())
+}
+
+// begin evaluates the config and starts the plugin.
+func (r *Row) begin(p *plan) (err error) {
+	if p.carrier {
+		r.config = config(p.Entry)
+		r.Provide(groupService(p.Path), true)
+	} else {
+		if r.config, err = r.evaluated("config", config(p.Entry)); err != nil {
+			return err
+		}
+	}
+	for _, i := range p.intercept {
+		if i.config, err = r.evaluated("intercept."+i.service, i.config); err != nil {
+			return err
+		}
+		r.intercept = append(r.intercept, i)
+	}
+	if check := r.host.options.Check; check != nil && !p.carrier {
+		if err := check(r.spec, r.config); err != nil {
+			return err
+		}
+	}
+	if p.plugin.Start == nil {
+		return nil
+	}
+	return p.plugin.Start(r.ctx, r)
+}
+
+// end does what is to be done when the row stops, and waits for what it runs.
+func (r *Row) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), r.host.options.StopTimeout)
+	defer cancel()
+	var failures []error
+	for {
+		r.host.mu.Lock()
+		last := len(r.onStop) - 1
+		if last < 0 {
+			r.ending = true
+			r.host.mu.Unlock()
+			break
+		}
+		f := r.onStop[last]
+		r.onStop = r.onStop[:last]
+		r.host.mu.Unlock()
+		if err := r.guard(func() error { return f(ctx) }); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	r.tasks.Wait()
+	return errors.Join(failures...)
+}
