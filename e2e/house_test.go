@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"internal/build":                     {"internal/fault", "internal/staging"},
 	"internal/profile":                   {"internal/fault", "internal/portable", "internal/staging", "profiles"},
 	"internal/installation":              {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
+	"internal/runtimes":                  {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging"},
 	"internal/install":                   {"internal/archive", "internal/build", "internal/workspace", "internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/trust", "internal/install/download", "internal/install/git", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack"},
 	"internal/install/download":          {"internal/fault", "internal/staging", "internal/install/registry"},
 	"internal/install/git":               {"internal/fault", "internal/npmrange", "internal/staging"},
@@ -61,7 +62,7 @@ var mayImport = map[string][]string{
 	"internal/action": {
 		"internal/catalog",
 		"internal/advisory", "internal/agentplugin", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack",
-		"internal/installation", "internal/profile", "internal/stack", "internal/staging", "internal/trust",
+		"internal/installation", "internal/profile", "internal/runtimes", "internal/stack", "internal/staging", "internal/trust",
 		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
 	},
 	"internal/boot": {
@@ -219,6 +220,10 @@ var mayWrite = map[string]struct{ writers, why string }{
 	"internal/install/store/store.go": {
 		"os.Mkdir os.WriteFile",
 		"makes an entry of the store in a staging.TempDir, and copies of entries below Tx.Stage",
+	},
+	"internal/action/installation_add.go": {
+		"os.MkdirAll",
+		"fills a staging.TempDir",
 	},
 	"internal/action/compat_kept.go": {
 		"os.MkdirAll",

@@ -145,7 +145,7 @@ func TestReferenceCommands(t *testing.T) {
 		}
 		return verbs, flags
 	}
-	for _, command := range []string{"plugin", "config", "profile", "store", "trust", "agent-plugin", "catalog"} {
+	for _, command := range []string{"plugin", "config", "profile", "store", "trust", "agent-plugin", "catalog", "installation"} {
 		_, section, ok := strings.Cut(page, "\n## `dsh "+command+"`\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !ok {
@@ -266,6 +266,11 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}, {"plugin", "--profile", "git", "update"}},
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}, {"plugin", "--profile", "git", "outdated"}},
 		"plugin info":                {{"plugin", "--profile", "made", "info", "@acme/rich"}, {"plugin", "--profile", "made", "info", "@acme/drags-host"}, {"plugin", "--profile", "made", "info", "@acme/unbuilt"}, {"plugin", "--profile", "made", "info", "@acme/collides"}},
+		"installation add":           {{"installation", "add", "./installed", "--node", program}},
+		"installation list":          {{"installation", "list"}},
+		"installation use":           {{"installation", "use", "0.1.7", "--profile", "made"}},
+		"installation check":         {{"installation", "check"}},
+		"installation remove":        {{"installation", "remove", "0.1.7", "--force"}},
 		"catalog add":                {{"catalog", "add", "list.json"}},
 		"catalog list":               {{"catalog", "list"}},
 		"catalog update":             {{"catalog", "update"}},
@@ -412,6 +417,8 @@ packages:
 - insert: [{id: mine, name: b, config: !!js process.env.PORT}]
 -- user/.dsh/catalogs.yaml --
 catalogs: [{name: gone, from: gone.json}]
+-- project/installed/node_modules/@deepseek-ai/dsh/package.json --
+{"name": "@deepseek-ai/dsh", "version": "0.1.7", "bin": "bin.js", "engines": {"node": ">=0.0.0-0 || >=0.1.0-0"}}
 -- project/list.json --
 {"count": 9, "plugins": [{"name": "hello", "npm": "hello", "repository": "acme/hello"}, "text"]}
 -- user/.dsh/policy.yaml --

@@ -65,11 +65,14 @@ type configRun struct {
 }
 
 func (r *runner) configRun(c *cli.Context) (*configRun, error) {
-	env, err := r.env(r.invocation.Global)
+	env, err := r.place(r.invocation.Global)
 	if err != nil {
 		return nil, err
 	}
 	name, err := r.profileName()
+	if err == nil {
+		env, err = env.On(name)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -167,11 +167,14 @@ type pluginRun struct {
 }
 
 func (r *runner) pluginRun(c *cli.Context) (*pluginRun, error) {
-	env, err := r.env(r.invocation.Global)
+	env, err := r.place(r.invocation.Global)
 	if err != nil {
 		return nil, err
 	}
 	name, err := r.profileName()
+	if err == nil {
+		env, err = env.On(name)
+	}
 	if err != nil {
 		return nil, err
 	}

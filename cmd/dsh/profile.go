@@ -57,6 +57,14 @@ type profileRun struct {
 // that --profile, the environment or the user's choice names. Naming two is an
 // error.
 func (p *profileRun) named() (profile.Name, error) {
+	name, err := p.readName()
+	if err == nil {
+		p.env, err = p.leniently(p.env, name)
+	}
+	return name, err
+}
+
+func (p *profileRun) readName() (profile.Name, error) {
 	if len(p.args) == 0 {
 		return p.profileName()
 	}

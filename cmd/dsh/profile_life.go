@@ -220,6 +220,9 @@ func (p *profileRun) printDetails(w io.Writer, d *action.ProfileDetails) {
 		fmt.Fprintf(w, "  %s\n", ui.Clean(d.Problem))
 	}
 	lines := [][]string{{"  directory", ui.Clean(d.Dir)}}
+	if d.Installation != "" && d.ChosenBy != action.ByNobody {
+		lines = append(lines, []string{"  runs on", ui.Clean(d.Installation)})
+	}
 	if d.Package != "" {
 		lines = append(lines, []string{"  package", ui.Clean(d.Package)})
 	}

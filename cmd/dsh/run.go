@@ -121,6 +121,7 @@ type runner struct {
 	getenv  func(string) string
 	// invocation is the command line of one of our own commands, in order.
 	invocation launch.Invocation
+	unopened   string // what was said of a chosen installation that cannot be opened
 }
 
 // lookup finds a variable in an environment; as in exec, the last one counts,
@@ -199,8 +200,31 @@ func launcherCode(u *ui.UI, err error) int {
 	return fault.Other.ExitCode()
 }
 
-// env is where the commands of this run act.
+// env is where the commands of this run act that are not about one profile.
 func (r *runner) env(global launch.Global) (action.Env, error) {
+	env, err := r.place(global)
+	if err != nil {
+		return env, err
+	}
+	return r.leniently(env, profile.Name{})
+}
+
+// leniently is env for a command on a profile that goes on where the
+// installation that was chosen cannot be opened: one that only looks, or mends.
+func (r *runner) leniently(env action.Env, name profile.Name) (action.Env, error) {
+	on, err := env.On(name)
+	if err == nil || env.Option != "" {
+		return on, err
+	}
+	if text := fmt.Sprintf("%v; going on with the embedded installation; %s", err, fault.Hint(err)); text != r.unopened {
+		r.ui.Warn(text)
+		r.unopened = text
+	}
+	return env.OnEmbedded(), nil
+}
+
+// place is env for commands that need no installation.
+func (r *runner) place(global launch.Global) (action.Env, error) {
 	home, err := profile.ResolveHome("", r.getenv)
 	if err != nil {
 		return action.Env{}, err
@@ -214,21 +238,17 @@ func (r *runner) env(global launch.Global) (action.Env, error) {
 	if err != nil {
 		return action.Env{}, fmt.Errorf("find the working directory: %w", err)
 	}
-	inst, err := action.OpenInstallation(global.Installation)
-	if err != nil {
-		return action.Env{}, err
-	}
 	wait, err := lockWait(r.getenv)
 	if err != nil {
 		return action.Env{}, err
 	}
 	return action.Env{
-		Home:         home,
-		Wait:         wait,
-		Dir:          dir,
-		Getenv:       r.getenv,
-		Installation: inst,
-		Args:         r.args,
+		Home:   home,
+		Wait:   wait,
+		Dir:    dir,
+		Getenv: r.getenv,
+		Option: global.Installation,
+		Args:   r.args,
 		Waiting: func(h staging.Holder) {
 			r.ui.Say("waiting for another dsh: %s", h)
 		},
@@ -257,11 +277,14 @@ func lockWait(getenv func(string) string) (time.Duration, error) {
 
 // target is the profile that a boot or a dump is about, and its layers.
 func (r *runner) target(ctx context.Context, l launch.Launch) (action.Env, action.Layers, error) {
-	env, err := r.env(l.Global)
+	env, err := r.place(l.Global)
 	if err != nil {
 		return env, action.Layers{}, err
 	}
 	name, err := profile.ParseName(l.Profile)
+	if err == nil {
+		env, err = env.On(name)
+	}
 	if err != nil {
 		return env, action.Layers{}, err
 	}

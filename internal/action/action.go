@@ -29,18 +29,12 @@ type Env struct {
 	Dir          string // the working directory
 	Getenv       func(string) string
 	Installation installation.Installation
-	Args         []string             // what the user ran, for others who wait for our lock
-	Waiting      func(staging.Holder) // somebody else has the profile locked
-	Wait         time.Duration        // how long a change waits for that lock; 0 waits for ever
-}
-
-// OpenInstallation is the installation that a command uses: the directory,
-// or the embedded one where none is named.
-func OpenInstallation(dir string) (installation.Installation, error) {
-	if dir == "" {
-		return installation.Embedded(), nil
-	}
-	return installation.OpenDir(dir)
+	// Option is what --installation or $DSH_INSTALLATION says, which counts more
+	// than what the user chose; "" is nothing.
+	Option  string
+	Args    []string             // what the user ran, for others who wait for our lock
+	Waiting func(staging.Holder) // somebody else has the profile locked
+	Wait    time.Duration        // how long a change waits for that lock; 0 waits for ever
 }
 
 // recovered finishes or takes back what a dead process left of a change, so

@@ -21,7 +21,7 @@ import (
 
 // launcher is the package of the harness, whose dependencies are the in-box
 // bundles.
-const launcher = "@deepseek-ai/dsh"
+const launcher = HarnessPackage
 
 // keptBundles is the installation of a version as far as bundles go: the
 // launcher and the bundles of it that profiles asked for, in a directory of

@@ -13,6 +13,7 @@ import (
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/profile"
+	"dsh/internal/runtimes"
 	"dsh/internal/staging"
 )
 
@@ -131,8 +132,11 @@ func (env Env) moveChosen(ctx context.Context, from, to profile.Name, done *Rena
 }
 
 func (env Env) move(ctx context.Context, from, to profile.Name) error {
+	was := runtimes.ChoicePath(env.Home, &from)
 	err := staging.MoveDir(ctx, env.Home.Place(from), env.Home.Place(to), env.options())
 	switch {
+	case err == nil:
+		return env.unwritable(runtimes.MoveChoice(was, runtimes.ChoicePath(env.Home, &to)))
 	case errors.Is(err, fs.ErrExist):
 		return existing(&profile.TakenError{Name: to, By: to})
 	case errors.Is(err, fs.ErrNotExist):

@@ -20,6 +20,10 @@ type ProfileDetails struct {
 	ProfileInfo
 	// Package is the name in package.json.
 	Package string `json:"package"`
+	// Installation is what it runs on: a name, "embedded" or a directory; ChosenBy
+	// is who says so.
+	Installation string   `json:"installation"`
+	ChosenBy     ChosenBy `json:"installationChosenBy"`
 	// BundleList are the bundles in order, also those that are switched off.
 	BundleList []BundleInfo     `json:"bundleList"`
 	Depends    []install.Listed `json:"dependencyList"`
@@ -81,6 +85,9 @@ func (env Env) details(v staging.View, name profile.Name) (*ProfileDetails, erro
 	d := &ProfileDetails{BundleList: []BundleInfo{}, Depends: []install.Listed{}, Kept: []string{}}
 	p, _ := profile.ReadFrom(v.Path, env.Home, name) // the state says what is wrong with it
 	d.ProfileInfo = env.profileInfo(name)
+	if choice, err := ChooseInstallation(env, name, env.Option); err == nil { // who opened env has said what is wrong
+		d.Installation, d.ChosenBy = choice.Name, choice.By
+	}
 	place := env.Home.Place(name)
 	if p != nil {
 		d.Package, d.Depends = p.Manifest.PackageName(), install.List(p.Dir, p.Manifest)

@@ -14,6 +14,7 @@ import (
 	"dsh/internal/install"
 	"dsh/internal/install/store"
 	"dsh/internal/profile"
+	"dsh/internal/runtimes"
 	"dsh/internal/staging"
 )
 
@@ -39,6 +40,9 @@ func (env Env) needed(forget []string) (*needs, error) {
 		if err := n.directory(dir); err != nil {
 			return nil, unreadable(filepath.Base(dir), err)
 		}
+	}
+	if err := n.installations(env.Home); err != nil {
+		return nil, err
 	}
 	states, err := env.states()
 	if err != nil {
@@ -123,6 +127,23 @@ func (n *needs) directory(dir string) error {
 	}
 	for _, id := range install.BuiltIn(dir) {
 		n.contents[id] = true
+	}
+	return nil
+}
+
+// installations adds what the installations of a home need.
+func (n *needs) installations(home profile.Home) error {
+	list, broken, err := runtimes.List(home)
+	if err = errors.Join(append(broken, err)...); err != nil {
+		return fault.WithHint(fmt.Errorf("what is needed cannot be told: %w", err), "dsh installation list shows the installations; remove what is no whole one")
+	}
+	for _, i := range list {
+		if err := n.directory(i.Dir); err != nil {
+			return fmt.Errorf("what is needed cannot be told: %w", err)
+		}
+		if id, err := store.ParseIntegrity(i.Node.Integrity); err == nil {
+			n.contents[id] = true
+		}
 	}
 	return nil
 }

@@ -78,6 +78,13 @@ func OpenDir(dir string) (Installation, error) {
 	return nil, notFound(dir, candidates[0])
 }
 
+// Launcher is the package of the harness of an installation that is a directory;
+// ok is false for the embedded one.
+func Launcher(inst Installation) (app Package, ok bool) {
+	d, ok := inst.(directory)
+	return d.app, ok
+}
+
 // knownLauncher is a release whose dependencies the public registry can
 // resolve.
 const knownLauncher = launcher + "@0.1.0-rc.8"

@@ -1,0 +1,73 @@
+package runtimes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"dsh/internal/fault"
+	"dsh/internal/profile"
+	"dsh/internal/staging"
+)
+
+// choiceFile is the file in a profile's state with the name of its installation.
+const choiceFile = "installation"
+
+// ChoicePath is the file with the name of the installation that a profile runs
+// on; of no profile, that of all profiles without a choice of their own.
+func ChoicePath(home profile.Home, name *profile.Name) string {
+	if name == nil {
+		return home.Path("default-installation")
+	}
+	return filepath.Join(home.StateDir(home.Real(*name)), choiceFile)
+}
+
+// ReadChoice is the name in a file of [ChoicePath], or [Embedded]; "" where
+// nothing was chosen.
+func ReadChoice(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the chosen installation: %w", err)
+	}
+	chosen := strings.TrimSpace(string(text))
+	if chosen == Embedded {
+		return chosen, nil
+	}
+	if _, err := ParseName(chosen); err != nil {
+		return "", fault.WithHint(fault.Errorf(fault.Environment, "%s does not hold the name of an installation", file), "dsh installation use NAME writes it again")
+	}
+	return chosen, nil
+}
+
+// WriteChoice makes chosen what [ReadChoice] returns; "" takes the choice away.
+func WriteChoice(file, chosen string) error {
+	if chosen == "" {
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return staging.RemoveAll(file)
+	}
+	if err := staging.MkdirAll(filepath.Dir(file)); err != nil {
+		return err
+	}
+	_, err := staging.WriteFileIfChanged(file, []byte(chosen+"\n"), 0o644)
+	return err
+}
+
+// MoveChoice makes the choice of one file that of another, which loses its own.
+func MoveChoice(from, to string) error {
+	chosen, err := ReadChoice(from)
+	if err != nil {
+		chosen = "" // it says nothing
+	}
+	if err := WriteChoice(to, chosen); err != nil {
+		return err
+	}
+	return WriteChoice(from, "")
+}
