@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -23,10 +24,19 @@ import (
 // chromium is the browser of all tests, with a process of its own; each test has a tab with cookies of its own.
 var chromium context.Context
 
+// scratch is a directory that is removed after all tests.
+var scratch string
+
 // axe is the text of axe-core, which judges accessibility.
 var axe string
 
-func TestMain(m *testing.M) { os.Exit(startAndRun(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serverVariable) != "" {
+		mcpServer()
+		return
+	}
+	os.Exit(startAndRun(m))
+}
 
 func startAndRun(m *testing.M) int {
 	program, judge := os.Getenv("DSH_E2E_CHROMIUM"), os.Getenv("DSH_E2E_AXE")
@@ -45,6 +55,7 @@ func startAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	scratch = dir
 	// Processes of the browser may write for a moment after it has ended.
 	defer func() {
 		for range 50 {
@@ -245,6 +256,16 @@ func (b *tab) write(selector, text string) {
 	b.press("a", chromedp.ModifierCtrl)
 	b.press(kb.Delete)
 	b.do("writing into "+selector, chromedp.KeyEvent(strings.ReplaceAll(text, "\n", "\r")))
+}
+
+// becomes puts text in place of what an editor has, in one go, as pasting does.
+func (b *tab) becomes(selector, text string) {
+	b.Helper()
+	b.click(selector)
+	b.press("a", chromedp.ModifierCtrl)
+	if _, err := chromedp.Call(b.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // shows goes to a view and waits until it is there.

@@ -19,7 +19,8 @@ import (
 )
 
 // policy is the one under which the page is served.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // views are all views of the page.
 var views = []string{"overview", "tree", "layers", "check", "patch", "plugins", "skills", "servers", "history", "profiles"}
