@@ -33,6 +33,7 @@ type Env struct {
 	// than what the user chose; "" is nothing.
 	Option  string
 	Args    []string             // what the user ran, for others who wait for our lock
+	Doing   string               // in place of Args, what is done that is no command
 	Waiting func(staging.Holder) // somebody else has the profile locked
 	Wait    time.Duration        // how long a change waits for that lock; 0 waits for ever
 }
@@ -53,6 +54,9 @@ func recovered(ctx context.Context, env Env, name profile.Name) (warnings []stri
 }
 
 func (e Env) options() staging.Options {
+	if e.Doing != "" {
+		return staging.Options{Command: e.Doing, Waiting: e.Waiting, Wait: e.Wait}
+	}
 	words := []string{"dsh"}
 	for i, arg := range withoutValues(e.Args) {
 		switch {

@@ -91,6 +91,12 @@ func openToStart(v staging.View, home profile.Home, opts ComposeOptions) (*profi
 // composeProfile composes an opened profile. lenient keeps broken layers of
 // the user as entries of the stack.
 func composeProfile(env Env, p *profile.Profile, layers Layers, lenient bool) (*Composed, error) {
+	return composeWith(env, p, layers, lenient, nil)
+}
+
+// composeWith is composeProfile with files of the profile as readFile has them;
+// nil is as they are.
+func composeWith(env Env, p *profile.Profile, layers Layers, lenient bool, readFile func(path string) ([]byte, error)) (*Composed, error) {
 	c := &Composed{Profile: p, Rules: pathRules(env.Installation)}
 	userHome, err := profile.UserHome(env.Getenv)
 	if err != nil {
@@ -99,7 +105,7 @@ func composeProfile(env Env, p *profile.Profile, layers Layers, lenient bool) (*
 	err = c.open(stack.Options{
 		Home: env.Home, Profile: p, Installation: env.Installation,
 		Overlays: layers.Patches, BundlesOnly: layers.BundlesOnly, Without: layers.Without, Lenient: lenient,
-		Find:    movedPackages(p),
+		Find: movedPackages(p), ReadFile: readFile,
 		Project: &stack.Project{Dir: env.Dir, Trust: trust.Open(env.trustFile())}, UserHome: userHome,
 	})
 	if err != nil {

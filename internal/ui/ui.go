@@ -156,13 +156,13 @@ func acts(r rune) bool {
 // Say writes one line of news to standard error.
 func (u *UI) Say(format string, args ...any) {
 	if !u.JSON {
-		u.news("dsh: %s\n", clean(discreet(fmt.Sprintf(format, args...))))
+		u.news("dsh: %s\n", clean(fault.Discreet(fmt.Sprintf(format, args...))))
 	}
 }
 
 // Warn writes one warning.
 func (u *UI) Warn(text string) {
-	text = discreet(text)
+	text = fault.Discreet(text)
 	if u.JSON {
 		u.warnings = append(u.warnings, text)
 		return
@@ -172,7 +172,7 @@ func (u *UI) Warn(text string) {
 
 // Notice writes a line whose words other programs know, as they are.
 func (u *UI) Notice(text string) {
-	text = discreet(text)
+	text = fault.Discreet(text)
 	if u.JSON {
 		u.warnings = append(u.warnings, text)
 		return
@@ -210,8 +210,8 @@ func (u *UI) FailUsage(text string, extra []string) {
 // Fail writes what went wrong and the one hint that goes with it. The text of
 // an interrupted run says so in plain words.
 func (u *UI) Fail(err error) {
-	class, hint := fault.ClassOf(err), discreet(fault.Hint(err))
-	text := discreet(err.Error())
+	class, hint := fault.ClassOf(err), fault.Discreet(fault.Hint(err))
+	text := fault.Discreet(err.Error())
 	if u.JSON {
 		u.fail(class, text, hint)
 		return

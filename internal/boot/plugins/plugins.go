@@ -17,6 +17,7 @@ import (
 	"dsh/internal/boot/plugins/frontend"
 	"dsh/internal/boot/plugins/hmr"
 	"dsh/internal/boot/plugins/inventory"
+	"dsh/internal/boot/plugins/profileapi"
 	"dsh/internal/boot/plugins/scope"
 	"dsh/internal/boot/plugins/settings"
 	"dsh/internal/boot/plugins/startup"
@@ -36,6 +37,7 @@ var table = sync.OnceValue(func() map[string]host.Plugin {
 		frontend.Name:         frontend.New(page.Files),
 		hmr.Name:              hmr.Plugin,
 		inventory.Name:        inventory.Plugin,
+		profileapi.Name:       profileapi.Plugin,
 		scope.Name:            scope.Plugin,
 		settings.Name:         settings.Plugin,
 		webruntime.Name:       webruntime.New(webruntime.OpenBrowser),

@@ -68,7 +68,7 @@ func TestEveryRowHasItsPlugin(t *testing.T) {
 	}
 }
 
-var elsewhere = []string{"@deepseek-ai/dsh-tools", "@deepseek-ai/dsh-skill", "@deepseek-ai/dsh-skill-filesystem", "dsh:profile-api"}
+var elsewhere = []string{"@deepseek-ai/dsh-tools", "@deepseek-ai/dsh-skill", "@deepseek-ai/dsh-skill-filesystem"}
 
 func TestNeedsNode(t *testing.T) {
 	for name, want := range map[string]string{

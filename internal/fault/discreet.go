@@ -1,4 +1,4 @@
-package ui
+package fault
 
 import (
 	"regexp"
@@ -16,10 +16,10 @@ var addresses = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// discreet is a message without what may be secret in the addresses that it names,
+// Discreet is a message without what may be secret in the addresses that it names,
 // wherever they come from: the user's own words, a file, another program. The user
 // of an ssh address is part of its place.
-func discreet(text string) string {
+func Discreet(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
 	}

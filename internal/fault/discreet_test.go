@@ -1,4 +1,4 @@
-package ui
+package fault
 
 import "testing"
 
@@ -20,7 +20,7 @@ func TestDiscreet(t *testing.T) {
 		"is it https://h/x?":                                         "is it https://h/x",
 		"two lines\nhttp://a:b@c/\nhttp://d:e@f/":                    "two lines\nhttp://c/\nhttp://f/",
 	} {
-		if got := discreet(text); got != want {
+		if got := Discreet(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
