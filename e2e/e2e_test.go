@@ -69,6 +69,7 @@ func scriptsIn(folder string) testscript.Params {
 			"underway":  underway,
 			"ended":     ended,
 			"appears":   appears,
+			"ask":       ask,
 			"json":      jsonOutput,
 			"edit":      edit,
 			"exits":     exits,

@@ -245,7 +245,7 @@ func TestPortInUse(t *testing.T) {
 	second := run(t, "  - {id: two, name: '@deepseek-ai/dsh-host-webserver', config: {host: 127.0.0.1, port: "+port+"}}\n", nil)
 	err := second.status(t, "two").Err
 	if err == nil || !strings.Contains(err.Error(), "listen on 127.0.0.1:"+port+": another program has this port") ||
-		fault.Hint(err) != "dsh --profile mine --port 0 lets the system choose a free port" || fault.ClassOf(err) != fault.Environment {
+		fault.Hint(err) != "dsh --set two.port=0 --profile mine lets the system choose a free port" || fault.ClassOf(err) != fault.Environment {
 		t.Errorf("got %v (%s)", err, fault.Hint(err))
 	}
 }

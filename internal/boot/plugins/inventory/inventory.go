@@ -36,6 +36,7 @@ type Entry struct {
 	Since    *time.Time `json:"since,omitempty"`
 	Provides []string   `json:"provides"`
 	Missing  []string   `json:"missing,omitempty"` // the services that a waiting row lacks
+	Why      string     `json:"why,omitempty"`     // the same in words, and why they do not come
 	Error    string     `json:"error,omitempty"`
 }
 
@@ -43,7 +44,7 @@ type Entry struct {
 func (i Inventory) List() []Entry {
 	entries := []Entry{}
 	for _, row := range i.rows.Rows() {
-		e := Entry{Path: row.Path, ID: row.ID, Plugin: row.Name, State: row.State.String(), Provides: row.Provides, Missing: row.Missing}
+		e := Entry{Path: row.Path, ID: row.ID, Plugin: row.Name, State: row.State.String(), Provides: row.Provides, Missing: row.Missing, Why: row.Why}
 		if e.Provides == nil {
 			e.Provides = []string{}
 		}

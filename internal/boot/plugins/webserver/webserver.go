@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"syscall"
 
@@ -67,12 +68,9 @@ func start(ctx context.Context, r *host.Row) error {
 	}
 	listener, err := listen(ctx, config)
 	if err != nil {
-		if taken(err) {
-			again := "--port 0"
-			if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil {
-				again = fault.ShellWords("dsh", "--profile", p.Name, "--port", "0")
-			}
-			err = fault.WithHint(err, "%s lets the system choose a free port", again)
+		if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil && taken(err) && r.ID() != "" {
+			// A flag would do nothing where a patch has put a number in its place.
+			err = fault.WithHint(err, "%s lets the system choose a free port", fault.ShellWords("dsh", "--set", r.ID()+".port=0", "--profile", p.Name))
 		}
 		return err
 	}
@@ -104,9 +102,9 @@ func listen(ctx context.Context, config Config) (net.Listener, error) {
 	case err == nil:
 		return listener, nil
 	case taken(err):
-		return nil, fault.Errorf(fault.Environment, "listen on %s: another program has this port: %w", at, err)
+		return nil, fault.Errorf(fault.Environment, "listen on %s: another program has this port: %w", at, cause(err))
 	default:
-		return nil, fault.Errorf(fault.Environment, "listen on %s: %w", at, err)
+		return nil, fault.Errorf(fault.Environment, "listen on %s: %w", at, cause(err))
 	}
 }
 
@@ -128,6 +126,14 @@ func ParseHost(name string) (netip.Addr, error) {
 		return netip.Addr{}, fault.Errorf(fault.Other, "host %q is no address: give one of this machine, as 127.0.0.1, or localhost", name)
 	}
 	return ip.Unmap(), nil
+}
+
+// cause is what the system said, without the address, which is told once.
+func cause(err error) error {
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // taken says whether a port could not be had because somebody has it.
