@@ -62,7 +62,7 @@ func TestKeyboard(t *testing.T) {
 	b.press(kb.ArrowRight)
 	b.until(`document.activeElement.getAttribute("aria-expanded") === "true"`)
 	b.press(kb.End)
-	at("div  profile patch")
+	at("div  your patch")
 	b.press("l")
 	at("div  llm")
 	b.press(kb.Enter)

@@ -71,7 +71,7 @@ export function time(text) {
 // plain is a value as people write it: a text stands as it is, and an expression as in YAML.
 function plain(value, indent) {
   if (typeof value === "string") return value;
-  if (value && typeof value === "object" && Object.keys(value).length === 1 && typeof value["!!js"] === "string") return `!!js ${value["!!js"]}`;
+  if (value && typeof value === "object" && Object.keys(value).length === 1 && typeof value.__jsExpr === "string") return `!!js ${value.__jsExpr}`;
   return JSON.stringify(value, null, indent) ?? "";
 }
 

@@ -14,6 +14,12 @@ export const empty = (title, ...text) => h("div", { class: "empty" }, h("strong"
 
 export const code = (text, props = {}) => h("pre", { class: "code", tabindex: "0", ...props }, text);
 
+// layerName is what people call a layer: a bundle by its name, and files by whose they are.
+export function layerName(kind, label) {
+  const file = label.split(/[\\/]/).pop();
+  return { profile: "your patch", home: "home patch", project: "project patch", patch: `--patch ${file}`, set: "--set" }[kind] ?? label;
+}
+
 // place is where something stands: file, line and column.
 export const place = (at) => at?.file ? [at.file, at.line, at.column].filter(Boolean).join(":") : at?.layer ?? "";
 

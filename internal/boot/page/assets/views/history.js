@@ -11,7 +11,7 @@ export const history = {
   show(data, app) {
     const list = data.generations;
     return [
-      data.state === "edited" && note("info", "The profile was edited since the newest generation.", summary(data.edited).join(", ")),
+      data.state === "edited" && data.current > 0 && note("info", "The profile was edited since the newest generation.", summary(data.edited).join(", ")),
       h("div", { class: "panel" }, list.length ? h("table", { class: "fold" }, h("thead", {}, h("tr", {}, ["", "Made by", "What it changed", "When", ""].map((t, i) => h("th", { scope: "col" }, t || h("span", { class: "hidden" }, i ? "Actions" : "Number"))))),
         h("tbody", {}, list.map((g) => h("tr", {},
           h("td", { class: "inline" }, h("strong", {}, String(g.id))),

@@ -2,7 +2,7 @@
 
 import { h, fill, plural, short } from "../dom.js";
 import { get } from "../api.js";
-import { empty, picker, findings, panel, place, problem, note } from "../parts.js";
+import { empty, layerName, picker, findings, panel, place, problem, note } from "../parts.js";
 
 const states = { applied: ["ok", "applied"], broken: ["bad", "broken"], untrusted: ["warn", "not trusted"], disabled: ["", "switched off"] };
 
@@ -15,12 +15,12 @@ export const layers = {
     return [
       data.layers.length ? picker({
         items: data.layers, key, label: "Layers", selected: arg, chosen: (k) => history.replaceState(null, "", `#/layers/${encodeURIComponent(k)}`),
-        line: (l) => [h("span", { class: "top" }, h("span", { class: "name" }, l.number ? `${l.number}. ` : "", l.label), tag(l.state)),
-          h("span", { class: "muted small clip" }, [l.version, l.kind, l.inserts?.length && `brings ${plural(l.inserts.length, "row")}`, l.overrides?.length && `changes ${l.overrides.length}`].filter(Boolean).join(" · "))],
+        line: (l) => [h("span", { class: "top" }, h("span", { class: "name" }, l.number ? `${l.number}. ` : "", layerName(l.kind, l.label)), tag(l.state)),
+          h("span", { class: "muted small clip" }, [l.kind === "bundle" ? l.version : l.source, l.kind === "bundle" && "bundle", l.inserts?.length && `brings ${plural(l.inserts.length, "row")}`, l.overrides?.length && `changes ${l.overrides.length}`].filter(Boolean).join(" · "))],
         detail: (l) => {
           const changes = h("div");
           if (l.number) get(`/changes?layer=${l.number}`).then((c) => fill(changes, changesOf(c)), (error) => fill(changes, h("div", { class: "pad" }, problem(error))));
-          return [h("header", {}, h("h2", {}, l.label), tag(l.state)),
+          return [h("header", {}, h("h2", {}, layerName(l.kind, l.label)), tag(l.state)),
             h("div", { class: "pad stack" },
               l.reason && note(l.state === "broken" ? "bad" : "warn", l.reason, l.remedy),
               h("dl", { class: "facts" }, h("dt", {}, "Kind"), h("dd", {}, l.kind), l.version && [h("dt", {}, "Version"), h("dd", {}, l.version)],

@@ -2,7 +2,7 @@
 
 import { h, fill, svg, button, plural, short, pretty } from "../dom.js";
 import { get, post } from "../api.js";
-import { empty, place, rowState, stateLine, dot, isNarrow, problem, note } from "../parts.js";
+import { empty, place, layerName, rowState, stateLine, dot, isNarrow, problem, note } from "../parts.js";
 import { changesOf } from "./layers.js";
 
 // What people see of the tree outlives a change of data.
@@ -96,13 +96,13 @@ function draw() {
 
 const found = () => plural(now.hits, "row") + (kept.query.trim() ? " found" : "");
 
-const layerLine = (n) => [h("span", { class: "id" }, n.layer.label), h("span", { class: "sub" }, plural(n.children.length, "row"))];
+const layerLine = (n) => [h("span", { class: "id", title: n.layer.label }, layerName(n.layer.kind, n.layer.label)), h("span", { class: "sub" }, plural(n.children.length, "row"))];
 
 function rowLine(r, words) {
   const host = statusOf(r);
   return [dot(host ? rowState(host.state)[0] : "off"), h("span", { class: "id" }, marked(nameOf(r), words)),
     h("span", { class: "sub" }, marked(r.plugin ?? "", words)), h("span", { class: "hidden" }, host ? rowState(host.state)[1] : "not running"),
-    r.changedBy?.length > 0 && h("span", { class: "tag info", title: `changed by ${r.changedBy.map((w) => w.layer).join(", ")}` }, "changed")];
+    r.changedBy?.length > 0 && h("span", { class: "tag info", title: `changed by ${r.changedBy.map((w) => layerName(w.kind, w.layer)).join(", ")}` }, "changed")];
 }
 
 function marked(text, words) {
@@ -169,7 +169,7 @@ function key(event) {
   if (actions[event.key]) { event.preventDefault(); actions[event.key](); return; }
   if (event.key.length !== 1) return;
   typed = { text: (event.timeStamp - typed.at < 700 ? typed.text : "") + event.key.toLowerCase(), at: event.timeStamp };
-  const named = (l) => (l.node.kind === "layer" ? l.node.layer.label : String(l.node.row.id ?? "")).toLowerCase().startsWith(typed.text);
+  const named = (l) => (l.node.kind === "layer" ? layerName(l.node.layer.kind, l.node.layer.label) : String(l.node.row.id ?? "")).toLowerCase().startsWith(typed.text);
   focusOn([...now.lines.slice(at + 1), ...now.lines.slice(0, at + 1)].find(named));
 }
 
@@ -183,14 +183,14 @@ async function choose(k, quiet) {
   if (!node.layer.number) { fill(now.pane, h("header", {}, h("h2", {}, node.layer.label))); return; }
   try {
     const changes = await get(`/changes?layer=${node.layer.number}`);
-    if (kept.chosen === k) fill(now.pane, h("header", {}, h("h2", {}, node.layer.label), h("span", { class: "tag" }, node.layer.kind)), changesOf(changes));
+    if (kept.chosen === k) fill(now.pane, h("header", {}, h("h2", {}, layerName(node.layer.kind, node.layer.label)), h("span", { class: "tag" }, node.layer.kind)), changesOf(changes));
   } catch (error) { if (kept.chosen === k) fill(now.pane, h("div", { class: "pad" }, problem(error))); }
 }
 
-const from = (w) => w && h("span", {}, w.layer, w.file && h("span", { class: "muted" }, " ", h("code", {}, place({ file: w.file.split(/[\\/]/).pop(), line: w.line }))));
+const from = (w) => w && h("span", {}, layerName(w.kind, w.layer), w.file && h("span", { class: "muted" }, " ", h("code", {}, place({ file: w.file.split(/[\\/]/).pop(), line: w.line }))));
 
 // keyName is a key that may break at its dots; that it stands in the config goes without saying.
-const keyName = (key) => h("code", {}, key.replace(/^config\./, "").split(/(?<=\.)/).map((part) => [part, h("wbr")]), !key.startsWith("config.") && h("span", { class: "muted" }, " of the row"));
+const keyName = (key) => h("code", {}, key.replace(/^config\./, "").split(/(?<=\.)/).map((part) => [part, h("wbr")]), !key.startsWith("config.") && h("span", { class: "muted" }, " (row)"));
 
 function details(r) {
   return [
@@ -202,8 +202,8 @@ function details(r) {
         h("dt", {}, "Brought by"), h("dd", {}, from(r.from) ?? "no layer"),
         r.changedBy?.length > 0 && [h("dt", {}, "Changed by"), r.changedBy.map((w) => h("dd", {}, from(w)))],
         r.state !== "on" && [h("dt", {}, "Switched"), h("dd", {}, r.state)])),
-    r.keys?.length ? h("table", { class: "fold" }, h("caption", { class: "hidden" }, `Keys of ${nameOf(r)}`), h("thead", {}, h("tr", {}, ["Key", "Value", "Written by"].map((t) => h("th", { scope: "col" }, t)))),
-      h("tbody", {}, r.keys.map((k) => h("tr", {}, h("td", {}, keyName(k.key)), h("td", {}, h("code", { class: "value" }, typeof k.value === "object" && k.value !== null ? pretty(k.value) : short(k.value))), h("td", { class: "small" }, from(k.from) ?? "—")))))
+    r.keys?.length ? h("table", { class: "fold keys" }, h("caption", { class: "hidden" }, `Keys of ${nameOf(r)}`), h("thead", {}, h("tr", {}, ["Key", "Value", "Written by"].map((t) => h("th", { scope: "col" }, t)))),
+      h("tbody", {}, [...r.keys].sort((a, b) => b.key.startsWith("config.") - a.key.startsWith("config.")).map((k) => h("tr", {}, h("td", {}, keyName(k.key)), h("td", {}, h("code", { class: "value" }, typeof k.value === "object" && k.value !== null ? pretty(k.value) : short(k.value))), h("td", { class: "small" }, from(k.from) ?? "—")))))
       : h("p", { class: "pad muted" }, "It has no config: the plugin's defaults count."),
     h("div", { class: "pad", id: "row-log" }),
   ];
