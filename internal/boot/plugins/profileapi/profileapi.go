@@ -68,7 +68,8 @@ func start(ctx context.Context, r *host.Row) error {
 	}
 	a.operations.follow(a.hub)
 	r.OnStop(a.operations.halt)
-	a.follow(r)
+	unfollow := a.follow()
+	r.OnStop(func(context.Context) error { unfollow(); return nil })
 	remove, err := server.Handle(config.Prefix+"/", http.StripPrefix(config.Prefix, a.handler()))
 	if err != nil {
 		return err
@@ -91,14 +92,13 @@ type api struct {
 	logf       func(format string, args ...any)
 }
 
-// follow tells the hub what happens elsewhere.
-func (a *api) follow(r *host.Row) {
-	cancel := a.rows.Subscribe(a.happened)
-	r.OnStop(func(context.Context) error { cancel(); return nil })
+// follow tells the hub what happens elsewhere, until it is cancelled.
+func (a *api) follow() (cancel func()) {
+	cancelRows, cancelLive := a.rows.Subscribe(a.happened), func() {}
 	if a.live != nil {
-		cancel := a.live.Subscribe(func(slot.Reload) { a.hub.notify(reloadChanged | treeChanged) })
-		r.OnStop(func(context.Context) error { cancel(); return nil })
+		cancelLive = a.live.Subscribe(func(slot.Reload) { a.hub.notify(reloadChanged | treeChanged) })
 	}
+	return func() { cancelRows(); cancelLive() }
 }
 
 func (a *api) happened(e host.Event) {

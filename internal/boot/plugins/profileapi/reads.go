@@ -3,7 +3,10 @@ package profileapi
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -200,6 +203,9 @@ func (a *api) profileDetails(r *http.Request) (any, error) {
 		return nil, notFound("%v", err)
 	}
 	details, err := action.ShowProfile(r.Context(), a.env(), name, a.implied())
+	if _, gone := os.Lstat(a.env().Home.ProfileDir(name)); err != nil && errors.Is(gone, fs.ErrNotExist) {
+		return nil, &failure{code: http.StatusNotFound, class: missingClass, message: err.Error(), hint: fault.Hint(err)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +259,12 @@ func (a *api) tree(r *http.Request) (any, error) {
 	for _, row := range a.rows.Rows() {
 		there[row.Path] = true
 	}
-	return merged(list, map[string]any{"rows": hostRows(list.Rows, "", there)}, tell(list.Warnings))
+	return struct {
+		Profile string             `json:"profile"`
+		Layers  []action.LayerName `json:"layers"`
+		Rows    []treeRow          `json:"rows"`
+		told
+	}{list.Profile, list.Layers, hostRows(list.Rows, "", there), tell(list.Warnings)}, nil
 }
 
 // hostRows finds the rows of the host by their paths, which it makes of ids.
@@ -303,7 +314,14 @@ func (a *api) plugins(r *http.Request) (any, error) {
 	for i, d := range list.Dependencies {
 		views[i] = describe(list.Dir, d)
 	}
-	return merged(list, map[string]any{"dependencies": views, "scripts": scripts.Packages}, tell(list.Warnings, scripts.Warnings))
+	return struct {
+		Profile      string                  `json:"profile"`
+		Dir          string                  `json:"dir"`
+		Bundles      []string                `json:"bundles"`
+		Dependencies []pluginView            `json:"dependencies"`
+		Scripts      []action.PackageScripts `json:"scripts"`
+		told
+	}{list.Profile, list.Dir, list.Bundles, views, scripts.Packages, tell(list.Warnings, scripts.Warnings)}, nil
 }
 
 // describe reads what a package says of itself, as far as it can be read.
