@@ -76,6 +76,27 @@ func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, erro
 	return c, nil
 }
 
+// Ready makes a profile ready to be started by another program: what a dead
+// process left is finished, packages that a power loss took are laid out again,
+// and a shipped profile that is missing is made.
+func Ready(ctx context.Context, env Env, name profile.Name) (warnings []string, err error) {
+	mended := rebuilt(ctx, env, name)
+	p, warnings, err := reading(ctx, env, name, func(v staging.View) (*profile.Profile, error) {
+		return openToStart(v, env.Home, ComposeOptions{Layers: Layers{Name: name}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(mended, warnings, p.Warnings), nil
+}
+
+// HasProject says whether there is a project's layer for the working directory,
+// trusted or not.
+func HasProject(env Env) (bool, error) {
+	_, found, err := trust.FindProject(env.Dir, env.userHome(), env.Home.Dir())
+	return found, err
+}
+
 // openToStart opens a profile and makes what a start makes.
 func openToStart(v staging.View, home profile.Home, opts ComposeOptions) (*profile.Profile, error) {
 	switch {

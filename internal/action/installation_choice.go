@@ -152,8 +152,12 @@ func (env Env) openChosen(text string, orDir bool) (Choice, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(env.Dir, dir)
 	}
-	inst, err := installation.OpenDir(dir)
-	return Choice{Installation: inst, Name: text}, err
+	c := Choice{Name: text}
+	if i, err := runtimes.ReadIn(dir); err == nil { // one of a home by its directory
+		dir, c.node = i.Root(), i.NodeProgram()
+	}
+	c.Installation, err = installation.OpenDir(dir)
+	return c, err
 }
 
 // On is the environment in which commands on a profile run: with the

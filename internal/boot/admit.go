@@ -15,7 +15,6 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/installation"
-	"dsh/internal/profile"
 )
 
 // groupPlugin and includePlugin hold rows and do nothing themselves.
@@ -161,18 +160,13 @@ func (r *run) admit(ctx context.Context, tree *compose.Tree, composed *action.Co
 	}
 	switch {
 	case len(refused.Rows) > 0:
-		refused.Broken, refused.Remedy = len(findings) > 0, remedy(name)
+		refused.Broken, refused.Remedy = len(findings) > 0, action.InstallationHint(name)
 		return refused
 	case len(findings) > 0:
 		return &FindingsError{Profile: name.String(), Findings: findings}
 	default:
 		return errors.Join(mistakes...)
 	}
-}
-
-// remedy is the command that gives a profile the harness on Node.js.
-func remedy(name profile.Name) string {
-	return "dsh installation add @deepseek-ai/dsh@0.1.0-rc.8 && " + fault.ShellWords("dsh", "installation", "use", "0.1.0-rc.8", "--profile", name.String())
 }
 
 // needsNode says why a row with this plugin does not run here. A row without a

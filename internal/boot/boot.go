@@ -74,6 +74,9 @@ func Run(ctx context.Context, req Request, log Log) (code int, err error) {
 	if err != nil {
 		return codeOf(err), err
 	}
+	if r.handover != nil {
+		return r.handover.run(req)
+	}
 	if exit := plugins.ParseCommandLine(r.tree, req.Args); exit != nil {
 		log.Print(exit.Text, exit.Code != 0)
 		return exit.Code, nil
@@ -109,6 +112,7 @@ type run struct {
 	eval     evaluation
 	terminal executable.Terminal
 	events   slot.Listeners[host.Event]
+	handover *handover // where a launcher on Node.js starts the profile
 	flags
 	said    map[string]bool // notices; of whoever composes
 	mistake string          // the one that was told last; of live
@@ -127,10 +131,20 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	r.snapshot = snapshot
-	for _, w := range warnings {
-		r.log.Warn(w.String())
+	choice, err := action.ChooseInstallation(req.Env, req.Layers.Name, req.Env.Option)
+	if err != nil {
+		return err
+	}
+	if choice.Embedded() { // the launcher says it itself
+		for _, w := range warnings {
+			r.log.Warn(w.String())
+		}
 	}
 	if err := req.Prepare(ctx); err != nil {
+		return err
+	}
+	if !choice.Embedded() {
+		r.handover, err = readyHandOver(ctx, req, choice, r.log)
 		return err
 	}
 	r.layers = req.Layers

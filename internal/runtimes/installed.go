@@ -68,19 +68,27 @@ func DirOf(home profile.Home, name Name) string { return filepath.Join(Dir(home)
 // Read reads an installation of the home. One that is not there is
 // fs.ErrNotExist.
 func Read(home profile.Home, name Name) (*Installed, error) {
-	i := &Installed{Name: name, Dir: DirOf(home, name)}
-	file := filepath.Join(i.Dir, RecordName)
-	text, err := os.ReadFile(file)
-	if err == nil {
-		if err = json.Unmarshal(text, &i.Record); err == nil && (i.Launcher == "" || i.Node.Program == "") {
-			err = errors.New("it does not say what is installed")
-		}
-		if err != nil {
-			err = fault.WithClass(fault.Environment, fmt.Errorf("%s: %w", file, err))
-		}
-	}
+	i, err := ReadIn(DirOf(home, name))
 	if err != nil {
 		return nil, fmt.Errorf("reading the installation %s: %w", name, err)
+	}
+	i.Name = name
+	return i, nil
+}
+
+// ReadIn reads an installation by its directory, as Read does by its name.
+func ReadIn(dir string) (*Installed, error) {
+	i := &Installed{Dir: dir}
+	file := filepath.Join(i.Dir, RecordName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err = json.Unmarshal(text, &i.Record); err == nil && (i.Launcher == "" || i.Node.Program == "") {
+		err = errors.New("it does not say what is installed")
+	}
+	if err != nil {
+		return nil, fault.WithClass(fault.Environment, fmt.Errorf("%s: %w", file, err))
 	}
 	return i, nil
 }
