@@ -84,6 +84,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// a handler leaves in buffers is written when it has returned.
 	control.SetWriteDeadline(time.Now().Add(patience))
 	defer func() { control.SetWriteDeadline(time.Now().Add(patience)) }()
+	// A body is bounded also where nobody reads it: the server does, to go on
+	// with the connection.
+	if r.Body != nil && r.Body != http.NoBody {
+		control.SetReadDeadline(time.Now().Add(patience))
+		r.Body = &body{http.MaxBytesReader(w, r.Body, maxBody), control}
+	}
 	if !s.guard.pass(w, r) {
 		return
 	}
@@ -96,10 +102,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	a := &answer{ResponseWriter: w, control: control, server: s, cancel: cancel}
-	if r.Body != nil && r.Body != http.NoBody {
-		a.control.SetReadDeadline(time.Now().Add(patience))
-		r.Body = &body{http.MaxBytesReader(w, r.Body, maxBody), a.control}
-	}
 	defer s.closed(a)
 	defer s.survive(a, r)
 	h.ServeHTTP(a, r)
@@ -192,13 +194,20 @@ func (a *answer) Write(p []byte) (int, error) {
 }
 
 // Flush is for handlers that ask for an http.Flusher.
-func (a *answer) Flush() {
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// FlushError is for http.ResponseController.
+func (a *answer) FlushError() error {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
 	a.control.SetWriteDeadline(time.Now().Add(patience))
-	a.control.Flush()
+	return a.control.Flush()
 }
 
 // body is a request's body that has to arrive in time. Once it is read the
-// time limit goes, for it would end the request's context later on.
+// time limit goes, for it would end the request's context later on. After
+// another error it stays, because the server reads what is left by itself.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -206,7 +215,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if err == io.EOF {
 		b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
