@@ -69,7 +69,7 @@ func TestKeyboard(t *testing.T) {
 	b.sees("Changed by", "deepseek-v4-pro")
 	b.until(`location.hash === "#/tree/llm"`)
 	b.press(kb.Tab)
-	at("button  Restart")
+	at("a  Edit in your patch")
 
 	// A question of the page holds the focus, Escape says no, and the focus is back where it was.
 	b.shows("history")
@@ -120,6 +120,32 @@ func TestSearch(t *testing.T) {
 	// A search does not forget what was open.
 	b.write(`input[type=search]`, " ")
 	b.until(`document.querySelectorAll("[role=treeitem]").length === 20`)
+}
+
+// TestChangeOfARow goes from a row to the patch that changes it.
+func TestChangeOfARow(t *testing.T) {
+	f := newFake(t)
+	f.on("POST patch/check", func(map[string]any) (int, any) {
+		return 200, map[string]any{"findings": []any{}, "blocks": false, "changes": nil}
+	})
+	b := newTab(t)
+	b.open(f.URL + "/#/tree/llm")
+	b.sees("Edit in your patch")
+	b.click(".detail a.button")
+	b.until(`document.activeElement.id === "patch" && document.activeElement.value.slice(document.activeElement.selectionStart).startsWith("- id: llm")`)
+	b.shows("tree/webserver")
+	b.click(`[data-key="change"]`)
+	b.until(`document.querySelector("#patch")?.value.endsWith(` + "`" + `
+- id: webserver
+  # This replaces the whole config.
+  config:
+    host: !!js "ctx.webStartup.host"
+    port: !!js "ctx.webStartup.port"
+` + "`" + `)`)
+	b.until(`!document.querySelector('[data-key="save"]').disabled`)
+	b.shows("tree/notes%2Fnotes-server")
+	b.click(`[data-key="change"]`)
+	b.until(`document.querySelector("#patch")?.value.includes("# env: has a secret")`)
 }
 
 // TestPatchEditor breaks a patch and mends it.

@@ -170,7 +170,7 @@ func TestViews(t *testing.T) {
 					b.shows(view)
 					b.until("!document.querySelector('#main').innerText.includes('Loading')")
 					if view == "tree" {
-						b.click(`[data-key="/34"]`)
+						b.click(`[data-key="/dsh-base/34"]`)
 						b.sees("deepseek-v4-pro")
 					}
 					b.accessible(view)

@@ -8,15 +8,30 @@ import { findings, note, problem, empty, severities } from "../parts.js";
 // What is written and not saved outlives a change of the view.
 let draft = null; // { text, base: {text, revision} }
 let now = null;
+let proposed = "";
+
+// propose opens the editor with another patch at the end of what is there. It is written as any other text is: nothing is saved.
+export function propose(text) {
+  proposed = text;
+  location.hash = "#/patch";
+}
 
 export const patch = {
   title: "Patch",
   lead: "Your own layer, on top of the bundles. A patch changes a row by its id, or inserts rows; saved edits are live.",
   load: (signal) => get("/patch", signal),
-  show(data, app) {
+  show(data, app, arg) {
     if (draft && draft.text === draft.base.text) draft = null;
-    const text = draft?.text ?? data.text;
+    let text = draft?.text ?? data.text;
     const base = draft?.base ?? { text: data.text, revision: data.revision };
+    let line = Number(arg);
+    if (proposed) {
+      const before = text.replace(/^\[\]\s*$/m, "").replace(/\n*$/, text.trim() ? "\n" : "");
+      text = before + proposed;
+      draft = { text, base };
+      line = before.split("\n").length;
+      proposed = "";
+    }
     const gutter = h("div", { class: "gutter", "aria-hidden": "true" });
     const area = h("textarea", { id: "patch", "aria-label": `Text of ${data.path}`, "aria-describedby": "patch-state", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", value: text, readonly: !data.writable, data: { key: "patch" },
       placeholder: "# One patch is one entry of the list. This one changes the key \"level\" of the row \"mine\":\n#\n# - id: mine\n#   config:\n#     level: 2" });
@@ -33,6 +48,7 @@ export const patch = {
     lines();
     buttons();
     validate();
+    if (line) requestAnimationFrame(() => jump(line, 1));
     return [
       h("div", { class: "row" }, now.save, now.discard, h("code", { class: "muted grow" }, data.path), now.state),
       now.message,
@@ -40,6 +56,7 @@ export const patch = {
       h("div", { class: "below" }, now.list, now.changes),
     ];
   },
+  choose(arg) { if (Number(arg)) jump(Number(arg), 1); },
   // The file or the tree changed: what is being written stays, and is checked against what is there now.
   async changed() {
     const mine = now;

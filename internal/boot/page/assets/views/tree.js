@@ -3,6 +3,7 @@
 import { h, fill, svg, button, plural, short, pretty } from "../dom.js";
 import { get, post } from "../api.js";
 import { empty, place, layerName, rowState, stateLine, dot, isNarrow, problem, note } from "../parts.js";
+import { propose } from "./patch.js";
 import { changesOf } from "./layers.js";
 
 // What people see of the tree outlives a change of data.
@@ -209,13 +210,42 @@ function details(r) {
   ];
 }
 
+// change leads to what your patch says of a row, or begins a patch of it.
+function change(r) {
+  const own = [...r.changedBy ?? [], r.from].find((w) => w?.kind === "profile" && w.line);
+  if (own) return h("a", { class: "button", href: `#/patch/${own.line}` }, "Edit in your patch");
+  return r.id !== null && r.id !== undefined && button("Change…", () => propose(patchOf(r)), { data: { key: "change" } });
+}
+
+// patchOf is a patch that writes what the config of a row is. It replaces the whole, so all keys are there; secrets are left to be written.
+function patchOf(r) {
+  const config = {};
+  for (const { key, value } of r.keys ?? []) {
+    const path = key.split(".");
+    if (path.shift() !== "config") continue;
+    let at = config;
+    path.forEach((part, i) => { at = i === path.length - 1 ? (at[part] = value) : (at[part] ??= /^\d+$/.test(path[i + 1]) ? [] : {}); });
+  }
+  const lines = Object.entries(config).map(([key, value]) => JSON.stringify(value).includes("***") ? `    # ${flow(key)}: has a secret, which is not shown here: write it anew` : `    ${flow(key)}: ${flow(value)}`);
+  return [`- id: ${flow(r.id)}`, ...(lines.some((l) => !l.includes("#")) ? ["  # This replaces the whole config.", "  config:"] : ["  config: {}"]), ...lines, ""].join("\n");
+}
+
+// flow is a value as YAML on one line.
+function flow(value) {
+  if (typeof value === "string") return /^[A-Za-z_][\w-]*$/.test(value) && !/^(y|n|yes|no|on|off|true|false|null)$/i.test(value) ? value : JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(flow).join(", ")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (typeof value.__jsExpr === "string") return `!!js ${JSON.stringify(value.__jsExpr)}`;
+  return `{${Object.entries(value).map(([k, v]) => ` ${flow(k)}: ${flow(v)}`).join(",")} }`;
+}
+
 // state shows what the host says of the chosen row.
 async function state() {
   const node = find(kept.chosen);
   const at = now.pane.querySelector("#row-state");
   if (!at || node?.kind !== "row") return;
   const host = statusOf(node.row);
-  fill(at, host ? h("span", { class: "row" }, stateLine(host.state), host.state !== "off" && button("Restart", async () => {
+  fill(at, host ? h("span", { class: "row" }, stateLine(host.state), now.app.state.profile?.writable && change(node.row), host.state !== "off" && button("Restart", async () => {
     try { await post(`/rows/${encodeURIComponent(host.path)}/restart`); now.app.say(`${host.path} restarts`); } catch (error) { now.app.note(error); }
   }, { data: { key: "restart" } })) : h("span", { class: "muted small" }, "not running"));
   fill(now.pane.querySelector("#row-problem"), host?.error && note("bad", host.error, host.hint), host?.state === "waiting" && note("warn", host.why || `Waits for ${host.missing.join(", ")}`));
