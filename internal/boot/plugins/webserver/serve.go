@@ -81,9 +81,10 @@ func (s *server) Expression() any {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	// The deadline of the last answer on this connection may be over, and what
-	// a handler leaves in buffers is written when it has returned.
+	// a handler leaves in buffers is written when it has returned, after what is
+	// left of the body has come.
 	control.SetWriteDeadline(time.Now().Add(patience))
-	defer func() { control.SetWriteDeadline(time.Now().Add(patience)) }()
+	defer func() { control.SetWriteDeadline(time.Now().Add(2 * patience)) }()
 	// A body is bounded also where nobody reads it: the server does, to go on
 	// with the connection.
 	if r.Body != nil && r.Body != http.NoBody {
