@@ -30,6 +30,13 @@ type Expression struct {
 	// are no JavaScript or Node.js globals, members of ctx, and what ctx.get is
 	// asked for.
 	Services []string
+	// Asked is those of Services that it only asks for, with ctx.get, which has
+	// an answer also where there is no such service.
+	Asked []string
+	// Globals is the JavaScript and Node.js globals it names, sorted.
+	Globals []string
+	// Process is the members of process that it reads, sorted.
+	Process []string
 	// Statement says that it is not one expression but statements: `a; b`, or
 	// `{a: 1}`, which JavaScript takes for a block. It still runs, with the
 	// value of the last statement that has one.
@@ -63,6 +70,9 @@ func Parse(text string) (*Expression, error) {
 	return &Expression{
 		Env:       slices.Sorted(maps.Keys(r.env)),
 		Services:  slices.Sorted(maps.Keys(r.services)),
+		Asked:     r.onlyAsked(),
+		Globals:   slices.Sorted(maps.Keys(r.globals)),
+		Process:   slices.Sorted(maps.Keys(r.process)),
 		Statement: !p.isExpression(text),
 		ReadsTree: r.tree,
 	}, nil

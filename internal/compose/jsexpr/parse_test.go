@@ -112,8 +112,31 @@ func TestParseFindsWhatIsRead(t *testing.T) {
 			t.Errorf("%s: %v", test.text, err)
 			continue
 		}
+		got.Asked, got.Globals, got.Process = nil, nil, nil // see TestParseGlobals
 		if diff := cmp.Diff(&test.want, got); diff != "" {
 			t.Errorf("%s:\n%s", test.text, diff)
+		}
+	}
+}
+
+func TestParseGlobals(t *testing.T) {
+	for text, want := range map[string]Expression{
+		"process.env.A ?? Math.max(1, 2)":           {Globals: []string{"Math", "process"}, Process: []string{"env"}},
+		"const {argv, env: {A}} = process; argv":    {Globals: []string{"process"}, Process: []string{"argv", "env"}},
+		"globalThis.process['exit'](fetch)":         {Globals: []string{"fetch", "globalThis"}, Process: []string{"exit"}},
+		"ctx.get('a') ?? ctx.get('b') ?? b":         {Asked: []string{"a"}},
+		"ctx.get('a')?.fetch":                       {Asked: []string{"a"}},
+		"'a' in ctx && ctx.get('a')":                {},
+		"(fetch => fetch)(1)":                       {},
+		"({process: 1, Math() {}, [URL]: 2}).fetch": {Globals: []string{"URL"}},
+	} {
+		e, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if diff := cmp.Diff(want, Expression{Asked: e.Asked, Globals: e.Globals, Process: e.Process}); diff != "" {
+			t.Errorf("%s:\n%s", text, diff)
 		}
 	}
 }

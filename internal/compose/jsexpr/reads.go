@@ -22,13 +22,19 @@ const (
 // reader collects what a program reads.
 type reader struct {
 	env, services map[string]bool
+	read          map[string]bool // those of services that are not only asked for
+	globals       map[string]bool
+	process       map[string]bool // members
 	tree          bool
 	bound         map[*js.Var]thing    // what the program's own variables hold
 	asked         map[*js.DotExpr]bool // ctx.get, where it is clear what it is asked for
 }
 
 func readsOf(ast *js.AST) *reader {
-	r := &reader{env: map[string]bool{}, services: map[string]bool{}, bound: map[*js.Var]thing{}, asked: map[*js.DotExpr]bool{}}
+	r := &reader{
+		env: map[string]bool{}, services: map[string]bool{}, read: map[string]bool{}, globals: map[string]bool{}, process: map[string]bool{},
+		bound: map[*js.Var]thing{}, asked: map[*js.DotExpr]bool{},
+	}
 	// The walk sees the body of a function before its parameters, and what it
 	// finds it may find twice.
 	js.Walk(r, ast)
@@ -44,7 +50,7 @@ func (r *reader) Enter(n js.INode) js.IVisitor {
 	case *js.CallExpr:
 		if dot, service := r.get(n); dot != nil {
 			r.asked[dot] = true
-			r.record(context, service)
+			r.services[service] = true
 		}
 	case *js.DotExpr:
 		if name, ok := dotName(n); ok && !r.asked[n] {
@@ -82,10 +88,26 @@ func (r *reader) Exit(js.INode) {}
 func (r *reader) name(v *js.Var) {
 	v = root(v)
 	name := identifier(v.Data)
-	if v.Decl != js.NoDecl || strings.HasPrefix(name, "#") || name == "ctx" || slices.Contains(globals, name) {
-		return
+	switch {
+	case v.Decl != js.NoDecl || strings.HasPrefix(name, "#") || name == "ctx":
+	case slices.Contains(globals, name):
+		r.globals[name] = true
+	default:
+		r.record(context, name)
 	}
-	r.services[name] = true
+}
+
+// onlyAsked is the services that the program asks for and does not read
+// otherwise, sorted.
+func (r *reader) onlyAsked() []string {
+	var asked []string
+	for service := range r.services {
+		if !r.read[service] {
+			asked = append(asked, service)
+		}
+	}
+	slices.Sort(asked)
+	return asked
 }
 
 // root is the variable that v is after all.
@@ -100,7 +122,9 @@ func root(v *js.Var) *js.Var {
 func (r *reader) record(of thing, member string) {
 	switch {
 	case of == context:
-		r.services[member] = true
+		r.services[member], r.read[member] = true, true
+	case of == process:
+		r.process[member] = true
 	case of == environment:
 		r.env[member] = true
 	case of == loader && member == "entries":
