@@ -39,11 +39,14 @@ func buildAndRun(m *testing.M) int {
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	build := exec.Command("go", "build", "-o", program, "dsh/cmd/dsh")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building dsh: %v\n%s", err, out)
-		return 1
+	// Beside it is an MCP server, which scripts find by its bare name.
+	for file, pkg := range map[string]string{program: "dsh/cmd/dsh", filepath.Join(dir, "mcpprobe"+filepath.Ext(program)): "dsh/e2e/mcpprobe"} {
+		build := exec.Command("go", "build", "-o", file, pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", pkg, err, out)
+			return 1
+		}
 	}
 	return m.Run()
 }

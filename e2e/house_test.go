@@ -33,6 +33,8 @@ var mayImport = map[string][]string{
 	"internal/portable":                  {},
 	"internal/pkgpath":                   {},
 	"internal/agentplugin":               {"internal/fault", "internal/pkgpath"},
+	"internal/mcp":                       {"internal/compose", "internal/fault", "internal/install/registry"},
+	"internal/skills":                    {"internal/fault"},
 	"internal/npmrange":                  {},
 	"internal/launch":                    {"internal/fault"},
 	"internal/compose":                   {"internal/compose/jsexpr", "internal/fault"},
@@ -63,7 +65,7 @@ var mayImport = map[string][]string{
 		"internal/catalog",
 		"internal/advisory", "internal/agentplugin", "bundles", "internal/archive", "internal/compose", "internal/fault", "internal/install", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack",
 		"internal/installation", "internal/profile", "internal/runtimes", "internal/stack", "internal/staging", "internal/trust",
-		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/npmrange", "internal/patchedit", "internal/portable",
+		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/mcp", "internal/npmrange", "internal/patchedit", "internal/portable", "internal/skills",
 	},
 	"internal/boot": {
 		"bundles", "internal/action", "internal/boot/environ", "internal/boot/host", "internal/boot/live", "internal/boot/plugins", "internal/boot/plugins/executable", "internal/boot/slot",
@@ -102,9 +104,10 @@ var mayImport = map[string][]string{
 		"internal/action", "internal/advisory", "internal/agentplugin", "internal/boot", "internal/build", "internal/catalog", "internal/fault", "internal/install", "internal/launch",
 		"internal/profile", "internal/stack", "internal/staging", "internal/trust", "internal/ui", "internal/check", "internal/compose",
 	},
-	"e2e/npmtest": {},
-	"e2e/gittest": {},
-	"e2e/bench":   {},
+	"e2e/npmtest":  {},
+	"e2e/gittest":  {},
+	"e2e/bench":    {},
+	"e2e/mcpprobe": {},
 }
 
 // imports lists what each package of the project imports, tests left out.
@@ -163,12 +166,13 @@ func TestOutsideWorldStaysAtTheEdge(t *testing.T) {
 	only := map[string][]string{
 		// Composition is a function of its arguments.
 		"os":       {"!internal/compose", "!internal/launch", "!internal/npmrange"},
-		"net/http": {"internal/boot/plugins/frontend", "internal/boot/plugins/inventory", "internal/boot/plugins/profileapi", "internal/boot/plugins/webserver", "internal/install/download", "internal/install/registry", "e2e/npmtest", "e2e/gittest"},
+		"net/http": {"internal/boot/plugins/frontend", "internal/boot/plugins/inventory", "internal/boot/plugins/profileapi", "internal/boot/plugins/webserver", "internal/install/download", "internal/install/registry", "internal/mcp", "e2e/npmtest", "e2e/gittest"},
 		// Layers, edits of them, pnpm's own files, policies, catalogues, and the frontmatter of skills.
-		"gopkg.in/yaml.v3":                  {"internal/agentplugin", "internal/catalog", "internal/compose", "internal/patchedit", "internal/install", "internal/trust", "internal/workspace"},
-		"github.com/hashicorp/go-getter/v2": {"internal/install/download"},
-		"github.com/urfave/cli/v2":          {"cmd/dsh"},
-		"golang.org/x/term":                 {"internal/ui"},
+		"gopkg.in/yaml.v3":                           {"internal/agentplugin", "internal/catalog", "internal/compose", "internal/patchedit", "internal/install", "internal/skills", "internal/trust", "internal/workspace"},
+		"github.com/modelcontextprotocol/go-sdk/mcp": {"internal/mcp", "e2e/mcpprobe"},
+		"github.com/hashicorp/go-getter/v2":          {"internal/install/download"},
+		"github.com/urfave/cli/v2":                   {"cmd/dsh"},
+		"golang.org/x/term":                          {"internal/ui"},
 	}
 	for pkg, list := range imports(t) {
 		for _, imported := range list {
@@ -431,6 +435,7 @@ func TestDirectDependencies(t *testing.T) {
 		"github.com/hashicorp/go-getter/v2",        // archives by address
 		"github.com/johannesboyne/gofakes3",        // tests of the build with the tag cloud
 		"github.com/klauspost/compress",            // gzip
+		"github.com/modelcontextprotocol/go-sdk",   // MCP servers
 		"github.com/rogpeppe/go-internal",          // tests: scripts
 		"github.com/santhosh-tekuri/jsonschema/v6", // tests: row config against its schemas
 		"github.com/tailscale/hujson",              // edits of package.json

@@ -145,7 +145,7 @@ func TestReferenceCommands(t *testing.T) {
 		}
 		return verbs, flags
 	}
-	for _, command := range []string{"plugin", "config", "profile", "store", "trust", "agent-plugin", "catalog", "installation"} {
+	for _, command := range []string{"plugin", "config", "profile", "store", "trust", "agent-plugin", "mcp", "skills", "catalog", "installation"} {
 		_, section, ok := strings.Cut(page, "\n## `dsh "+command+"`\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !ok {
@@ -255,6 +255,11 @@ func TestReferenceDocuments(t *testing.T) {
 		"agent-plugin check":         {{"agent-plugin", "check", "agent"}},
 		"agent-plugin inspect":       {{"agent-plugin", "inspect", "agent"}, {"agent-plugin", "inspect", "bundle"}},
 		"agent-plugin new":           {{"agent-plugin", "new", "begun"}},
+		"mcp list":                   {{"mcp", "list", "--patch", "servers.yml"}},
+		"mcp check":                  {{"mcp", "check", "--patch", "servers.yml", "--timeout", "20s"}},
+		"mcp call":                   {{"mcp", "call", "probe", "observe", "--patch", "servers.yml"}},
+		"skills list":                {{"skills", "list", "--patch", "skills.yml"}},
+		"skills show":                {{"skills", "show", "one", "--patch", "skills.yml"}},
 		"store status":               {{"store", "status"}},
 		"store prune":                {{"store", "prune"}},
 		"plugin copy":                {{"plugin", "copy", "--profile", "made", "--from", "shared", "--update", "bundle", "@deepseek-ai/dsh-base"}},
@@ -471,6 +476,28 @@ description: d
 {"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers": {
   "a": {"type": "stdio", "command": "node", "args": ["x"], "env": {"K": "v"}, "cwd": "./skills"},
   "b": {"type": "sse", "url": "https://example.com/", "headers": {"K": "v"}}, "c": {}}}
+-- project/servers.yml --
+- insert:
+    - {id: probe, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: probe, transport: stdio, command: mcpprobe, args: [x], env: {A: b}, cwd: .}}
+    - {id: crash, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: crash, transport: stdio, command: mcpprobe, args: [crash]}}
+    - {id: far, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: far, transport: streamable-http, url: 'http://127.0.0.1:1/mcp', headers: {A: b}}}
+-- project/skills.yml --
+- insert:
+    - {id: found, name: '@deepseek-ai/dsh-skill-filesystem', config: {customSkillDirs: [./some]}}
+-- project/some/one/SKILL.md --
+---
+name: one
+description: The first.
+metadata: {a: b}
+---
+Do it.
+-- project/some/one.md --
+---
+name: one
+description: Another one.
+---
+-- project/some/broken.md --
+no frontmatter
 -- project/bad.yml --
 - set: {id: a, disabled: true}
 -- project/.dsh/cordis.patch.yml --
@@ -503,7 +530,7 @@ func resultOf(t *testing.T, dir, registry string, args []string) any {
 	cmd := exec.Command(program, append([]string{"--json"}, args...)...)
 	cmd.Dir = filepath.Join(dir, "project")
 	user := filepath.Join(dir, "user")
-	cmd.Env = append(os.Environ(), "HOME="+user, "USERPROFILE="+user, "DSH_HOME=", "DSH_PROFILE=x", "DSH_INSTALLATION=", "npm_config_registry="+registry, "DSH_OSV_URL="+registry+"/osv")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+user, "USERPROFILE="+user, "DSH_HOME=", "DSH_PROFILE=x", "DSH_INSTALLATION=", "npm_config_registry="+registry, "DSH_OSV_URL="+registry+"/osv")
 	out, err := cmd.Output()
 	if _, failed := err.(*exec.ExitError); err != nil && !failed {
 		t.Fatal(err)

@@ -73,6 +73,13 @@ https://user:s3same@h/?token=s3same: x
   "b": {"type": "sse", "url": "https://h/?token=s3same", "headers": {"Authorization": "Bearer s3same"}},
   "c": {"type": "sse", "url": "https://user:s3same@h/#s3same", "headers": {"Authorization": "Bearer s3same\n", "a": "s3same", "A": "s3same"}},
   "d": {"type": "stdio", "command": "https://user:s3same@h/", "cwd": "https://user:s3same@h/?s3same", "env": {"K": "s3same\u0000", "L": ["s3same"]}}}}
+-- work/servers.yml --
+- insert:
+    - {id: gone, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: gone, transport: stdio, command: node-is-not-here, args: ['--token=s3same', '--api-key', s3same, 'https://user:s3same@h/?s3same'], env: {API_TOKEN: s3same}}}
+    - {id: probe, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: probe, transport: stdio, command: sh, args: ['-c', 'echo $API_TOKEN >&2; exit 3'], env: {API_TOKEN: s3same}}}
+    - {id: far, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: far, transport: streamable-http, url: 'http://user:s3same@127.0.0.1:1/mcp?key=s3same', headers: {Authorization: Bearer s3same}}}
+    - {id: old, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: old, transport: sse, url: 'http://127.0.0.1:1/sse?key=s3same', headers: {Authorization: Bearer s3same}}}
+    - {id: odd, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: odd, transport: sse, url: 's3same://user:s3same@h/', headers: {A: s3same, a: s3same}}}
 -- work/bundle/package.json --
 {"name": "bundle", "version": "1.0.0", "dependencies": {"left": "http://user:s3same@HOST/files/left_1.2.0.tgz?token=s3same"}, "dsh": {"bundle": {"patch": "p.yml"}}}
 -- work/bundle/p.yml --
@@ -86,6 +93,14 @@ agent-plugin check agent
 agent-plugin inspect agent
 agent-plugin inspect agent/skills
 agent-plugin new begun
+mcp list --patch servers.yml
+mcp check --patch servers.yml --timeout 2s
+mcp check --dir agent --timeout 2s
+mcp call gone x --patch servers.yml --timeout 2s
+mcp call far x --patch servers.yml --timeout 2s
+mcp call probe echo --patch servers.yml --timeout 5s
+skills list
+skills show x
 plugin --profile full add URL
 plugin --profile full add ZIP
 plugin --profile full add alias@URL --dry-run
@@ -292,7 +307,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	// A verb that is new has to be among them.
-	for _, command := range []string{"plugin", "profile", "config", "store", "catalog", "agent-plugin"} {
+	for _, command := range []string{"plugin", "profile", "config", "store", "catalog", "agent-plugin", "mcp", "skills"} {
 		out, err := exec.Command(program, command, "--help").Output()
 		if err != nil {
 			continue // there is no such command

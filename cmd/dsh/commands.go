@@ -16,7 +16,7 @@ import (
 
 // commands is dsh's own commands.
 func (r *runner) commands() []*cli.Command {
-	return []*cli.Command{r.pluginCommand(), r.profileCommand(), r.configCommand(), r.storeCommand(), r.trustCommand(), r.agentPluginCommand(), r.catalogCommand(), r.installationCommand()}
+	return []*cli.Command{r.pluginCommand(), r.profileCommand(), r.configCommand(), r.storeCommand(), r.trustCommand(), r.agentPluginCommand(), r.mcpCommand(), r.skillsCommand(), r.catalogCommand(), r.installationCommand()}
 }
 
 // own runs one of them.
