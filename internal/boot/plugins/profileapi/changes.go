@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dsh/internal/action"
+	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/staging"
@@ -44,10 +45,12 @@ func writing[T any](a *api, e func(*http.Request, T) (any, error)) func(*http.Re
 		case a.profile == nil:
 			return nil, notFound("dsh runs without a profile")
 		case !a.writable:
-			return nil, &failure{
-				code: http.StatusForbidden, class: readOnlyClass, message: "this page may only be looked at",
-				hint: fault.ShellWords("dsh", "config", "set", "--profile", a.profile.Name, "profile-api.writable", "true") + " allows changes, if that is the id of its row",
+			hint := "set writable in the config of its row"
+			if a.id != "" {
+				place := compose.Target{ID: a.id, Path: []string{"writable"}}.String()
+				hint = fault.ShellWords("dsh", "config", "set", place, "true", "--profile", a.profile.Name) + " allows changes"
 			}
+			return nil, &failure{code: http.StatusForbidden, class: readOnlyClass, message: "this page may only be looked at", hint: hint}
 		}
 		return e(r, body)
 	}

@@ -52,7 +52,7 @@ func start(ctx context.Context, r *host.Row) error {
 	}
 	server, _ := host.Service[webserver.Server](r, webserver.Service)
 	rows, _ := host.Service[slot.Rows](r, slot.Host)
-	a := &api{writable: config.Writable, rows: rows, end: ctx, hub: newHub(), logf: r.Logf, operations: &operations{}}
+	a := &api{id: r.ID(), writable: config.Writable, rows: rows, end: ctx, hub: newHub(), logf: r.Logf, operations: &operations{}}
 	a.profile, _ = host.Service[*slot.ProfileContext](r, slot.Profile)
 	a.live, _ = host.Service[slot.LiveLayers](r, slot.Live)
 	if ready, ok := host.Service[slot.Readiness](r, slot.Ready); ok {
@@ -80,6 +80,7 @@ func start(ctx context.Context, r *host.Row) error {
 
 // api is one running row.
 type api struct {
+	id         string // of the row, "" if it has none
 	writable   bool
 	profile    *slot.ProfileContext // nil: dsh runs without one
 	name       profile.Name         // of it

@@ -113,6 +113,11 @@ func TestHostile(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	w := newWorld(t, false)
+	w.api.id = "profile.api"
+	answer := w.post("patch", map[string]any{}, http.StatusForbidden)
+	if hint := "dsh config set '\"profile.api\".writable' true --profile demo allows changes"; at(answer, "error.hint") != hint {
+		t.Errorf("hint %v", answer)
+	}
 	for _, path := range []string{
 		"patch", "plugins/add", "plugins/update", "plugins/remove", "plugins/install", "plugins/approve", "generations/rollback", "rows/hello/restart", "operations/op-1/cancel",
 	} {
