@@ -428,6 +428,9 @@ func TestDirectDependencies(t *testing.T) {
 	want := []string{
 		"cloud.google.com/go/storage",              // the build with the tag cloud: why it refuses
 		"github.com/Masterminds/semver/v3",         // versions: parsing and order
+		"github.com/chromedp/cdproto",              // browser tests: what they look at
+		"github.com/chromedp/chromedp",             // browser tests
+		"github.com/fsnotify/fsnotify",             // following the files of a profile while it runs
 		"github.com/gofrs/flock",                   // locks of profiles
 		"github.com/google/go-cmp",                 // tests
 		"github.com/hashicorp/go-getter/gcs/v2",    // the same: its storage
