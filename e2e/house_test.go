@@ -430,6 +430,7 @@ func TestDirectDependencies(t *testing.T) {
 		"github.com/Masterminds/semver/v3",         // versions: parsing and order
 		"github.com/chromedp/cdproto",              // browser tests: what they look at
 		"github.com/chromedp/chromedp",             // browser tests
+		"github.com/dop251/goja",                   // expressions of layers, in a process of their own
 		"github.com/fsnotify/fsnotify",             // following the files of a profile while it runs
 		"github.com/gofrs/flock",                   // locks of profiles
 		"github.com/google/go-cmp",                 // tests
