@@ -132,7 +132,7 @@ func (e *ending) signal(s os.Signal) (reason, bool) {
 	return reason{}, false
 }
 
-// repeated is the time within which a signal that comes again is the same one:
+// repeated is the time within which the same signal again is no second one:
 // programs that end a whole process group signal twice in one go.
 const repeated = 200 * time.Millisecond
 
@@ -161,7 +161,7 @@ func (e *ending) stop(r reason, rows func(context.Context) error) (code int, err
 			return r.code, nil
 		case s := <-e.signals:
 			by, ok := e.signal(s)
-			if !ok || r.signal && time.Since(began) < repeated {
+			if !ok || r.signal && by.forced == r.forced && time.Since(began) < repeated {
 				continue
 			}
 			return forced(by.forced, nil)

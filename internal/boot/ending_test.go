@@ -66,6 +66,7 @@ func TestEnding(t *testing.T) {
 		{name: "a second signal", first: syscall.SIGTERM, rows: rows{forever: true}, then: []sent{{time.Second, syscall.SIGTERM}}, code: 143, takes: time.Second, cut: true},
 		{name: "another second signal", first: syscall.SIGTERM, rows: rows{forever: true}, then: []sent{{time.Second, os.Interrupt}}, code: 130, takes: time.Second, cut: true},
 		{name: "the same signal twice in one go", first: syscall.SIGTERM, rows: rows{takes: time.Second}, then: []sent{{10 * time.Millisecond, syscall.SIGTERM}}, code: 0, takes: time.Second},
+		{name: "another signal in one go", first: syscall.SIGTERM, rows: rows{forever: true}, then: []sent{{time.Millisecond, os.Interrupt}}, code: 130, takes: time.Millisecond, cut: true},
 		{name: "a signal while a run ends by itself", asked: new(asked(0)), rows: rows{forever: true}, then: []sent{{10 * time.Millisecond, os.Interrupt}}, code: 130, takes: 10 * time.Millisecond, cut: true},
 		{name: "rows that do not stop well", first: syscall.SIGTERM, rows: rows{err: failure}, code: 143, errHas: "a row broke"},
 		{name: "rows that do not stop well at the end", asked: new(asked(0)), rows: rows{err: failure}, code: 1, errHas: "a row broke"},
