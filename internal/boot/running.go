@@ -35,7 +35,7 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 		Stdin: r.req.Stdin, Stdout: r.req.Stdout, Stderr: r.req.Stderr,
 		Environ: r.snapshot.List(), Args: slices.Clone(r.req.Args), Profile: r.profile,
 		Temp: r.req.Env.Home.Path("state", r.profile.Name, "run"), Terminal: &r.terminal,
-		Exit: r.exit, Ready: r.ready, Grace: grace,
+		Exit: r.exit, Ready: r.ready, Grace: grace - lastMoment,
 	}
 	defer r.closeEvaluator()
 	r.live = live.New(r.tree, live.Engine{Compose: r.recompose, Apply: r.apply})
@@ -77,6 +77,7 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 	}
 	cancel()
 	code, stopErr := r.ending.stop(why, r.host.Stop)
+	launch.Kill()
 	if stopErr != nil {
 		r.log.Warn(stopErr.Error())
 	}

@@ -49,6 +49,33 @@ type Launch struct {
 	Ready <-chan struct{}
 	// Grace is how long a program may take to end when it is told to.
 	Grace time.Duration
+
+	mu      sync.Mutex
+	running map[*child]bool
+}
+
+// Kill ends the programs that run, at once. It is for a run that does not wait
+// for its rows any more.
+func (l *Launch) Kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for child := range l.running {
+		child.kill()
+	}
+}
+
+// runs remembers a child, until it is told that it does not.
+func (l *Launch) runs(c *child, does bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running == nil {
+		l.running = map[*child]bool{}
+	}
+	if does {
+		l.running[c] = true
+	} else {
+		delete(l.running, c)
+	}
 }
 
 // Plugin is the plugin of the rows that run p.
@@ -109,6 +136,8 @@ func (l *Launch) run(ctx context.Context, r *host.Row, p Program, config []byte,
 	if !started {
 		return nil
 	}
+	l.runs(child, true)
+	defer l.runs(child, false)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
@@ -118,7 +147,7 @@ func (l *Launch) run(ctx context.Context, r *host.Row, p Program, config []byte,
 		select {
 		case <-ended:
 		case <-time.After(l.Grace):
-			cmd.Process.Kill()
+			child.kill()
 			<-ended
 		}
 		return nil
@@ -166,27 +195,36 @@ func (c *child) start(cmd *exec.Cmd) (started bool, err error) {
 }
 
 // ask asks the process to end, once: many programs take a second time for
-// impatience.
-func (c *child) ask() *os.Process {
+// impatience. It reports whether there is one.
+func (c *child) ask() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.stopped && c.process != nil {
 		terminate(c.process)
 	}
 	c.stopped = true
-	return c.process
+	return c.process != nil
+}
+
+// kill ends the process, if there is one.
+func (c *child) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	if c.process != nil {
+		c.process.Kill()
+	}
 }
 
 // stop asks the process to end and waits for it. It is killed when ctx ends.
 func (c *child) stop(ctx context.Context) error {
-	process := c.ask()
-	if process == nil {
+	if !c.ask() {
 		return nil
 	}
 	select {
 	case <-c.ended:
 	case <-ctx.Done():
-		process.Kill()
+		c.kill()
 	}
 	return nil
 }
