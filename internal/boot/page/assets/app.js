@@ -92,7 +92,9 @@ async function show(again = false, differs = false) {
     if (!error.status && error.status !== 0) console.error(error);
   } finally { clearTimeout(late); }
   if (content === undefined) return; // the view did it itself
+  const inside = main.contains(document.activeElement);
   fill(main, head(view), h("div", { class: "stack" }, content));
+  if (inside && !main.contains(document.activeElement)) main.focus({ preventScroll: true }); // what had the focus is gone
   main.dataset.view = name;
   if (!same) scrollTo(0, 0);
 }

@@ -18,7 +18,7 @@ export const history = {
           h("td", { class: "inline" }, h("code", {}, g.command || "found as it was"), " ", g.id === data.current && h("span", { class: "tag ok" }, "newest"), g.pinned && h("span", { class: "tag" }, "pinned")),
           h("td", { class: "small" }, changes(g.changes)),
           h("td", { class: "small muted" }, time(g.saved)),
-          h("td", { class: "act" }, (g.id !== data.current || data.state !== "saved") && button("Roll back…", () => back(g, app), { "aria-label": `Roll back to ${g.id}`, data: { key: `back-${g.id}` } }))))))
+          h("td", { class: "act" }, app.state?.profile?.writable && (g.id !== data.current || data.state !== "saved") && button("Roll back…", () => back(g, app), { "aria-label": `Roll back to ${g.id}`, data: { key: `back-${g.id}` } }))))))
         : empty("No history yet", "The first change to this profile begins it.")),
     ];
   },

@@ -48,6 +48,7 @@ export const patch = {
     lines();
     buttons();
     validate();
+    if (base.revision !== data.revision) requestAnimationFrame(() => conflict(data));
     if (line) requestAnimationFrame(() => jump(line, 1));
     return [
       h("div", { class: "row" }, now.save, now.discard, h("code", { class: "muted grow" }, data.path), now.state),
