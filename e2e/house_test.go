@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 		"internal/build", "internal/boot/environ", "internal/check", "internal/compose/jsexpr", "internal/inspect", "internal/mcp", "internal/npmrange", "internal/patchedit", "internal/portable", "internal/skills",
 	},
 	"internal/boot": {
-		"bundles", "internal/action", "internal/boot/environ", "internal/boot/host", "internal/boot/live", "internal/boot/plugins", "internal/boot/plugins/executable", "internal/boot/slot",
+		"bundles", "internal/action", "internal/boot/environ", "internal/boot/eval", "internal/boot/host", "internal/boot/live", "internal/boot/plugins", "internal/boot/plugins/executable", "internal/boot/slot",
 		"internal/check", "internal/compose", "internal/compose/configschema", "internal/fault", "internal/installation", "internal/profile", "internal/stack", "internal/staging",
 	},
 	"internal/boot/environ":            {},

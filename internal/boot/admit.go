@@ -212,7 +212,7 @@ func (r *run) off(ctx context.Context, row compose.Row) bool {
 	if _, needs := r.needsNode(row.Name()); !needs {
 		return false
 	}
-	v, err := r.evaluator().Evaluate(ctx, expr.Text, host.Scope{Services: r.expressible()})
+	v, err := r.eval.Evaluate(ctx, expr.Text, host.Scope{Services: r.expressible()})
 	return err == nil && compose.Truthy(v)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"dsh/internal/action"
 	"dsh/internal/boot/environ"
+	"dsh/internal/boot/eval"
 	"dsh/internal/boot/host"
 	"dsh/internal/boot/live"
 	"dsh/internal/boot/plugins"
@@ -81,6 +82,10 @@ func Run(ctx context.Context, req Request, log Log) (code int, err error) {
 		log.Print(exit.Text, exit.Code != 0)
 		return exit.Code, nil
 	}
+	r.ready = make(chan struct{})
+	r.profile = r.profileContext()
+	r.eval = r.newEvaluator()
+	defer r.eval.Close()
 	if err := r.admit(ctx, r.tree, r.composed); err != nil {
 		return codeOf(err), err
 	}
@@ -109,7 +114,7 @@ type run struct {
 	profile  *slot.ProfileContext
 	host     *host.Host
 	live     *live.Layers
-	eval     evaluation
+	eval     *eval.Evaluator
 	terminal executable.Terminal
 	events   slot.Listeners[host.Event]
 	handover *handover // where a launcher on Node.js starts the profile

@@ -1,18 +1,24 @@
 package boot
 
 import (
+	"dsh/internal/boot/eval"
 	"dsh/internal/boot/host"
 )
 
-// evaluation is what gives expressions their values, made when it is first
-// needed.
-type evaluation struct{ evaluator host.Evaluator }
+// newEvaluator is what gives the expressions of the run their values. It
+// starts no process before the first one.
+func (r *run) newEvaluator() *eval.Evaluator {
+	return eval.New(eval.Options{Environ: r.snapshot.List(), Home: r.req.Env.Home.Dir(), Dir: r.req.Env.Dir})
+}
 
-func (r *run) evaluator() host.Evaluator { return r.eval.evaluator }
-
-func (r *run) closeEvaluator() {}
-
-// expressible is what expressions see before any row: the slots.
+// expressible is what expressions see of the slots.
 func (r *run) expressible() map[string]any {
-	return map[string]any{}
+	services := map[string]any{}
+	for name, value := range r.slots() {
+		services[name] = map[string]any{}
+		if e, ok := value.(host.Expressible); ok {
+			services[name] = e.Expression()
+		}
+	}
+	return services
 }

@@ -29,20 +29,17 @@ var required = []string{"agent-loop", "webserver", "modules", "connection", "hea
 func (r *run) start(ctx context.Context) (code int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.ready = make(chan struct{})
-	r.profile = r.profileContext()
 	launch := &executable.Launch{
 		Stdin: r.req.Stdin, Stdout: r.req.Stdout, Stderr: r.req.Stderr,
 		Environ: r.snapshot.List(), Args: slices.Clone(r.req.Args), Profile: r.profile,
 		Temp: r.req.Env.Home.Path("state", r.profile.Name, "run"), Terminal: &r.terminal,
 		Exit: r.exit, Ready: r.ready, Grace: grace - lastMoment,
 	}
-	defer r.closeEvaluator()
 	r.live = live.New(r.tree, live.Engine{Compose: r.recompose, Apply: r.apply})
 	r.host = host.New(host.Options{
 		Registry:  r.registry(launch),
 		Slots:     r.slots(),
-		Evaluator: r.evaluator(),
+		Evaluator: r.eval,
 		Check:     checkConfig,
 		Dir:       r.rowDir,
 		Include:   r.include,
