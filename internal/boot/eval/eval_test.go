@@ -425,3 +425,14 @@ func BenchmarkFirst(b *testing.B) {
 		_ = e.Close()
 	}
 }
+
+// BenchmarkInChild is Evaluate without the two processes.
+func BenchmarkInChild(b *testing.B) {
+	s := settings{Environ: os.Environ(), Platform: "linux", Home: "/home", Dir: "/"}
+	r := request{Text: "ctx.webStartup.port ?? 3080", Services: map[string]json.RawMessage{"webStartup": json.RawMessage(`{"port":1}`)}}
+	for b.Loop() {
+		if resp := s.evaluate(r); string(resp.Value) != "1" {
+			b.Fatal(resp)
+		}
+	}
+}

@@ -257,9 +257,15 @@ func (h *Host) Restart(ctx context.Context, path string) error {
 	}
 	defer h.done()
 	var e *entry
+	var err error
 	h.change(func() {
+		if h.stopping {
+			err = errStopped
+			return
+		}
 		i := slices.IndexFunc(h.entries, func(e *entry) bool { return e.plan.Path == path && !e.retired })
 		if i < 0 {
+			err = fmt.Errorf("there is no row %s", path)
 			return
 		}
 		e = h.entries[i]
@@ -271,8 +277,8 @@ func (h *Host) Restart(ctx context.Context, path string) error {
 			h.set(e, Waiting, h.base)
 		}
 	})
-	if e == nil {
-		return fmt.Errorf("there is no row %s", path)
+	if err != nil {
+		return err
 	}
 	if err := h.Settled(ctx); err != nil {
 		return fmt.Errorf("restart row %s: %w", path, err)
@@ -379,8 +385,8 @@ func (h *Host) started(r *Row, err error) {
 		if r.entry.state != Starting || r.failure != nil {
 			return
 		}
-		for k := range r.provided {
-			if other := h.services[k]; other != nil && err == nil {
+		for _, k := range r.plan.provides {
+			if other := h.services[k]; other != nil && r.provided[k] != nil && err == nil {
 				err = fmt.Errorf("service %q is provided by row %s already", k.service, other.spec.Path)
 			}
 		}

@@ -41,12 +41,14 @@ type world struct {
 	events  []host.Event
 	seen    map[string]any // what a row saw: its services, config
 	over    []string       // what went against the laws
+	// delay is how long a row's start and stop take, besides what its name says.
+	delay func(path string) time.Duration
 }
 
 func newWorld() *world {
 	return &world{
 		active: map[string]int{}, starts: map[string]int{}, broken: map[string]bool{}, running: map[string]*host.Row{},
-		seen: map[string]any{},
+		seen: map[string]any{}, delay: func(string) time.Duration { return 0 },
 	}
 }
 
@@ -92,9 +94,7 @@ func (w *world) plugin(name string) (host.Plugin, bool) {
 	p.Start = func(ctx context.Context, r *host.Row) error {
 		w.begin(r, needs)
 		r.OnStop(func(ctx context.Context) error {
-			if slowStop > 0 {
-				time.Sleep(slowStop)
-			}
+			time.Sleep(slowStop + w.delay(r.Path()))
 			w.end(r)
 			if words["badstop"] {
 				return errors.New("bad stop")
@@ -108,7 +108,7 @@ func (w *world) plugin(name string) (host.Plugin, bool) {
 			select {} // never returns; not for a synctest bubble that ends
 		}
 		select {
-		case <-time.After(slow):
+		case <-time.After(slow + w.delay(r.Path())):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -42,7 +42,8 @@ type Line struct {
 // SortEvents puts events into an order that follows from the tree and from what
 // the rows did, and not from how long they took: what waited for something
 // stands after it, and rows that have nothing to do with each other stand in
-// the order of the tree.
+// the order of the tree. Only rows that could provide the same service, which is
+// a mistake in the tree, may be in each other's way in more than one order.
 func SortEvents(events []Event) {
 	slices.SortStableFunc(events, func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(a.index, b.index), cmp.Compare(a.Path, b.Path))

@@ -101,37 +101,37 @@ func decodeError(err error) error {
 // row fails when its plugin does not list the service in Provides, when another
 // row provides it already, and when Start has returned.
 func (r *Row) Provide(service string, value any) {
-	r.host.change(func() {
-		k := r.plan.realms.key(service)
-		_, twice := r.provided[k]
-		var err error
-		switch {
-		case !slices.Contains(r.plan.provides, k):
-			err = fmt.Errorf("the plugin provides service %q without listing it", service)
-		case r.started:
-			err = fmt.Errorf("service %q is provided after the start", service)
-		case twice:
-			err = fmt.Errorf("service %q is provided twice", service)
-		case value == nil:
-			err = fmt.Errorf("service %q is provided as nothing", service)
-		case r.host.slots.provided[k] != nil:
-			err = fmt.Errorf("service %q is dsh's own, which no row can provide", service)
-		default:
-			r.provided[k] = value
-			return
-		}
-		r.refuse(err)
-	})
+	if err := r.provide(service, value); err != nil {
+		r.host.change(func() {
+			if r.refused == nil {
+				r.refused = err
+			}
+			if r.started && r.failure == nil {
+				r.failure = err
+			}
+		})
+	}
 }
 
-// refuse fails the row, when Start has returned where it has not.
-func (r *Row) refuse(err error) {
-	if r.refused == nil {
-		r.refused = err
+func (r *Row) provide(service string, value any) error {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	k := r.realms.key(service)
+	_, twice := r.provided[k]
+	switch {
+	case !slices.Contains(r.plan.provides, k):
+		return fmt.Errorf("the plugin provides service %q without listing it", service)
+	case r.started:
+		return fmt.Errorf("service %q is provided after the start", service)
+	case twice:
+		return fmt.Errorf("service %q is provided twice", service)
+	case value == nil:
+		return fmt.Errorf("service %q is provided as nothing", service)
+	case r.host.slots.provided[k] != nil:
+		return fmt.Errorf("service %q is dsh's own, which no row can provide", service)
 	}
-	if r.started && r.failure == nil {
-		r.failure = err
-	}
+	r.provided[k] = value
+	return nil
 }
 
 // OnStop adds what is to be done when the row stops, in reverse order: after
