@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 	"internal/boot/plugins/executable": {"internal/boot/host", "internal/boot/slot", "internal/fault", "internal/installation", "internal/pkgpath", "internal/staging"},
 	"internal/boot/plugins": {
 		"internal/boot/host", "internal/boot/page", "internal/compose",
-		"internal/boot/plugins/agent", "internal/boot/plugins/credentials", "internal/boot/plugins/frontend", "internal/boot/plugins/hmr", "internal/boot/plugins/inventory", "internal/boot/plugins/profileapi",
+		"internal/boot/plugins/agent", "internal/boot/plugins/credentials", "internal/boot/plugins/frontend", "internal/boot/plugins/hmr", "internal/boot/plugins/inventory", "internal/boot/plugins/mcpclient", "internal/boot/plugins/skill", "internal/boot/plugins/tools", "internal/boot/plugins/profileapi",
 		"internal/boot/plugins/scope", "internal/boot/plugins/settings", "internal/boot/plugins/startup", "internal/boot/plugins/webruntime", "internal/boot/plugins/webserver",
 	},
 	"internal/boot/plugins/agent":       {"internal/boot/host", "internal/boot/slot", "internal/fault", "internal/boot/plugins/credentials"},

@@ -82,25 +82,11 @@ func (s Server) secretArgs() (words, secrets []string) {
 			secrets = append(secrets, value)
 			words = append(words, name+"=…")
 		default:
-			words = append(words, withoutSecrets(arg))
+			words = append(words, fault.Discreet(arg))
 		}
 		hide = !hide && !assigned && secret && strings.HasPrefix(arg, "-")
 	}
 	return words, secrets
-}
-
-// addressInText is an address among other words.
-var addressInText = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'\\]+`)
-
-// withoutSecrets is a text without users, passwords and queries of the addresses
-// in it.
-func withoutSecrets(text string) string {
-	return addressInText.ReplaceAllStringFunc(text, func(address string) string {
-		if !strings.ContainsAny(address, "@?#") {
-			return address
-		}
-		return registry.ShownAddress(address)
-	})
 }
 
 // masked is a text without the values of the configuration that are probably
@@ -119,7 +105,7 @@ func (s Server) masked(text string) string {
 	if u, err := url.Parse(s.URL); err == nil && u.RawQuery != "" {
 		secrets = append(secrets, u.RawQuery)
 	}
-	text = withoutSecrets(text)
+	text = fault.Discreet(text)
 	for _, secret := range secrets {
 		// A short one is no secret, and part of too much.
 		if len(secret) >= 4 {

@@ -17,10 +17,13 @@ import (
 	"dsh/internal/boot/plugins/frontend"
 	"dsh/internal/boot/plugins/hmr"
 	"dsh/internal/boot/plugins/inventory"
+	"dsh/internal/boot/plugins/mcpclient"
 	"dsh/internal/boot/plugins/profileapi"
 	"dsh/internal/boot/plugins/scope"
 	"dsh/internal/boot/plugins/settings"
+	"dsh/internal/boot/plugins/skill"
 	"dsh/internal/boot/plugins/startup"
+	"dsh/internal/boot/plugins/tools"
 	"dsh/internal/boot/plugins/webruntime"
 	"dsh/internal/boot/plugins/webserver"
 	"dsh/internal/compose"
@@ -38,8 +41,12 @@ var table = sync.OnceValue(func() map[string]host.Plugin {
 		hmr.Name:              hmr.Plugin,
 		inventory.Name:        inventory.Plugin,
 		profileapi.Name:       profileapi.Plugin,
+		mcpclient.Name:        mcpclient.Plugin,
 		scope.Name:            scope.Plugin,
 		settings.Name:         settings.Plugin,
+		skill.Name:            skill.Plugin,
+		skill.FilesystemName:  skill.FilesystemPlugin,
+		tools.Name:            tools.Plugin,
 		webruntime.Name:       webruntime.New(webruntime.OpenBrowser),
 		webserver.Name:        webserver.Plugin,
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io/fs"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +14,9 @@ import (
 	"dsh/internal/boot/plugins/frontend"
 	"dsh/internal/boot/plugins/scope"
 	"dsh/internal/boot/plugins/settings"
+	"dsh/internal/boot/plugins/skill"
 	"dsh/internal/boot/plugins/startup"
+	"dsh/internal/boot/plugins/tools"
 	"dsh/internal/boot/plugins/webruntime"
 	"dsh/internal/boot/plugins/webserver"
 	"dsh/internal/compose"
@@ -55,7 +56,7 @@ func TestEveryRowHasItsPlugin(t *testing.T) {
 	for _, bundle := range bundles.Names() {
 		for row := range treeOf(t, "", bundle).Mounted() {
 			rows++
-			if _, ok := agents[row.Name()]; ok || slices.Contains(elsewhere, row.Name()) {
+			if _, ok := agents[row.Name()]; ok {
 				continue
 			}
 			if _, ok := Lookup(row.Name()); !ok {
@@ -67,8 +68,6 @@ func TestEveryRowHasItsPlugin(t *testing.T) {
 		t.Errorf("only %d rows", rows)
 	}
 }
-
-var elsewhere = []string{"@deepseek-ai/dsh-tools", "@deepseek-ai/dsh-skill", "@deepseek-ai/dsh-skill-filesystem"}
 
 func TestNeedsNode(t *testing.T) {
 	for name, want := range map[string]string{
@@ -100,6 +99,9 @@ var configs = map[string]any{
 	frontend.Name:          frontend.Config{},
 	scope.Name:             scope.Config{},
 	settings.Name:          settings.Config{},
+	skill.Name:             skill.Config{},
+	skill.FilesystemName:   skill.FilesystemConfig{},
+	tools.Name:             tools.Config{},
 	startup.Apps()[2].Name: startup.SDKConfig{},
 	webruntime.Name:        webruntime.Config{},
 	webserver.Name:         webserver.Config{},
