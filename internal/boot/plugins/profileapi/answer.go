@@ -76,7 +76,8 @@ func (rs routes) handler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The mux would answer what is no clean path with a redirect.
-		if _, pattern := mux.Handler(r); pattern == "" || path.Clean(r.URL.Path) != r.URL.Path {
+		escaped := r.URL.EscapedPath()
+		if _, pattern := mux.Handler(r); pattern == "" || path.Clean(escaped) != escaped {
 			writeError(w, notFound("the interface has nothing at %s", r.URL.Path))
 			return
 		}

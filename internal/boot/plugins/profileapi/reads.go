@@ -12,7 +12,6 @@ import (
 
 	"dsh/internal/action"
 	"dsh/internal/boot/host"
-	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/install"
 	"dsh/internal/installation"
@@ -31,6 +30,9 @@ func (a *api) handler() http.Handler {
 	rs.read("/findings", a.ofProfile(a.findings))
 	rs.read("/plugins", a.ofProfile(a.plugins))
 	rs.read("/plugins/outdated", a.ofProfile(a.outdated))
+	rs.read("/skills", a.ofProfile(a.skills))
+	rs.read("/skills/{name}", a.ofProfile(a.skill))
+	rs.read("/servers", a.ofProfile(a.servers))
 	rs.read("/generations", a.ofProfile(a.generations))
 	rs.read("/patch", a.ofProfile(a.patch))
 	rs.read("/operations/{id}", a.operation)
@@ -156,15 +158,7 @@ func (a *api) rowLog(r *http.Request) (any, error) {
 	if err := a.hasRow(path); err != nil {
 		return nil, err
 	}
-	type line struct {
-		Time time.Time `json:"time"`
-		Text string    `json:"text"`
-	}
-	lines := []line{}
-	for _, l := range a.rows.Log(path) {
-		lines = append(lines, line{l.Time.UTC(), shorten(fault.Discreet(l.Text))})
-	}
-	return map[string]any{"lines": lines}, nil
+	return map[string]any{"lines": a.log(path)}, nil
 }
 
 func (a *api) hasRow(path string) error {
@@ -271,11 +265,7 @@ func (a *api) tree(r *http.Request) (any, error) {
 func hostRows(rows []action.RowDetail, above string, there map[string]bool) []treeRow {
 	list := make([]treeRow, len(rows))
 	for i, row := range rows {
-		path := "#" + strconv.Itoa(i+1)
-		if id := row.ID.V; compose.Truthy(id) {
-			path = compose.IDText(id)
-		}
-		path = above + path
+		path := hostPath(row.ID.V, i, above)
 		list[i] = treeRow{RowDetail: row, Children: hostRows(row.Children, path+"/", there)}
 		list[i].RowDetail.Children = nil
 		if there[path] {

@@ -67,7 +67,6 @@ func TestHostile(t *testing.T) {
 		{"GET", "nope", "", nil, 404, "not-found"},
 		{"GET", "state/", "", nil, 404, "not-found"},
 		{"GET", "rows/../state", "", nil, 404, "not-found"},
-		{"GET", "rows/%2e%2e/log", "", nil, 404, "not-found"},
 		{"GET", "rows/nope/log", "", nil, 404, "not-found"},
 		{"GET", "rows/a%2Fb/log", "", nil, 404, "not-found"},
 		{"GET", "profiles/%2e%2e%2fx", "", nil, 404, "not-found"},
