@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"dsh/internal/boot/environ"
+	"dsh/internal/boot/eval"
 	"dsh/internal/boot/host"
 	"dsh/internal/boot/plugins/agent"
+	"dsh/internal/boot/plugins/hmr"
 	"dsh/internal/boot/plugins/webruntime"
 	"dsh/internal/boot/plugins/webserver"
 	"dsh/internal/boot/slot"
@@ -43,7 +45,24 @@ const probe = "probe"
 // "NAME=value".
 func run(t *testing.T, rows string, args []string, environment ...string) *running {
 	t.Helper()
+	patches, err := compose.ParsePatches(compose.Source{File: "test", Dir: "/somewhere", Kind: compose.ProfileLayer}, []byte("- insert:\n"+rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := compose.Apply([]compose.Layer{{Label: "test", Patches: patches}}, func(string) *compose.PathRule { return nil })
+	return mount(t, tree, args, environment...)
+}
+
+// mount mounts a tree.
+func mount(t *testing.T, tree *compose.Tree, args []string, environment ...string) *running {
+	t.Helper()
 	r := &running{home: t.TempDir(), ready: make(chan struct{}), said: make(chan string, 10), opened: make(chan string, 10), exits: make(chan int, 10), probes: map[string]any{}}
+	evaluator := eval.New(eval.Options{Environ: environment, Home: r.home, Dir: "/started/here"})
+	t.Cleanup(func() {
+		if err := evaluator.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	snapshot, _, err := environ.Load(environment, t.TempDir(), t.TempDir(), os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
@@ -56,14 +75,20 @@ func run(t *testing.T, rows string, args []string, environment ...string) *runni
 					r.opened <- dir + " " + address
 					return nil
 				}), true
+			case hmr.Name:
+				return host.Plugin{Start: func(context.Context, *host.Row) error { return nil }}, true
 			case probe:
 				return host.Plugin{Start: func(_ context.Context, row *host.Row) error {
 					r.probes[row.ID()], _ = host.Service[any](row, row.ID())
 					return nil
 				}}, true
 			}
+			if slices.Contains(elsewhere, name) {
+				return host.Plugin{Start: func(context.Context, *host.Row) error { return nil }}, true
+			}
 			return Lookup(name)
 		},
+		Evaluator: evaluator,
 		Slots: map[string]any{
 			slot.CommandLine: slot.NewArgs(args),
 			slot.Exit:        slot.ExitFunc(func(code int) { r.exits <- code }),
@@ -75,11 +100,6 @@ func run(t *testing.T, rows string, args []string, environment ...string) *runni
 			slot.Say:         slot.SayFunc(func(line string) { r.said <- line }),
 		},
 	})
-	patches, err := compose.ParsePatches(compose.Source{File: "test", Dir: r.home, Kind: compose.ProfileLayer}, []byte("- insert:\n"+strings.ReplaceAll(rows, "HOME", r.home)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := compose.Apply([]compose.Layer{{Label: "test", Patches: patches}}, func(string) *compose.PathRule { return nil })
 	if err := r.Apply(t.Context(), tree.Rows); err != nil {
 		t.Fatal(err)
 	}
@@ -198,6 +218,38 @@ func TestWebTree(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(get(base+"/api/plugin-inventory", 200)), &inventory); err != nil || len(inventory.Plugins) != 5 || inventory.Plugins[4].State != "active" {
 		t.Errorf("got %+v, %v", inventory, err)
+	}
+}
+
+// TestShippedWebTree starts the tree of the shipped web profile with its
+// expressions.
+func TestShippedWebTree(t *testing.T) {
+	tree := treeOf(t, "", "@deepseek-ai/dsh-base", "@deepseek-ai/dsh-web-app")
+	r := mount(t, tree, strings.Fields("--port 0 --no-open --trusted-host named.example"), "DISPLAY=:0", "PATH=/bin")
+	for _, s := range r.Rows() {
+		if s.State != host.Active {
+			t.Errorf("%s is %s: %v %s", s.Path, s.State, s.Err, s.Why)
+		}
+	}
+	close(r.ready)
+	address := receive(t, r.said)
+	base, token, _ := strings.Cut(address, "/?token=")
+	for hostname, want := range map[string]int{"named.example": 200, "unnamed.example": 403} {
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", base+"/", nil)
+		req.Host = hostname
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Close = true
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %s", hostname, resp.Status)
+		}
+	}
+	if strings.Contains(base, ":3080") || len(r.opened) != 0 {
+		t.Errorf("the flags do not count: %s, opened %d", base, len(r.opened))
 	}
 }
 
