@@ -24,6 +24,9 @@ type Host struct {
 	changes chan struct{} // holds one while a tree is applied or a row restarted
 	pending atomic.Int32  // calls of change that have not changed anything yet
 
+	patience context.Context // ends when rows that stop are to give up
+	hurry    context.CancelFunc
+
 	mu         sync.Mutex
 	plans      []*plan  // the tree
 	entries    []*entry // in the order of the tree; then those that it has no more
@@ -50,6 +53,7 @@ func New(o Options) *Host {
 		o.StopTimeout = 5 * time.Second
 	}
 	h := &Host{options: o, changes: make(chan struct{}, 1), changed: make(chan struct{}), services: map[key]*Row{}}
+	h.patience, h.hurry = context.WithCancel(context.Background())
 	h.slots = &Row{host: h, entry: &entry{state: Active}, provided: map[key]any{}}
 	for service, value := range o.Slots {
 		k := key{service: service}
@@ -325,9 +329,13 @@ func (h *Host) wait(ctx context.Context, until func() bool) error {
 	}
 }
 
+// lastMoment is how long Stop waits for rows that have been told to give up.
+const lastMoment = 200 * time.Millisecond
+
 // Stop stops all rows, dependents before providers, as many at once as can. No
-// row starts any more, and no tree is applied. The error names the rows that did
-// not stop well, or not before ctx ended.
+// row starts any more, and no tree is applied. When ctx ends, so do those that
+// OnStop functions have, and Stop returns a moment later. The error names the
+// rows that did not stop well, or not at all by then.
 func (h *Host) Stop(ctx context.Context) error {
 	h.change(func() {
 		if !h.stopping {
@@ -340,7 +348,16 @@ func (h *Host) Stop(ctx context.Context) error {
 			}
 		}
 	})
-	err := h.wait(ctx, func() bool { return h.moving == 0 })
+	stopped := func() bool { return h.moving == 0 }
+	err := h.wait(ctx, stopped)
+	if err != nil {
+		h.hurry()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMoment)
+		defer cancel()
+		if h.wait(last, stopped) == nil {
+			err = nil
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	failures := slices.Clone(h.failures)

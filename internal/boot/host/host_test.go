@@ -628,6 +628,36 @@ func TestStopEndsWithContext(t *testing.T) {
 	})
 }
 
+// TestStopHurries ends the ctx of Stop while rows use all of the time they have.
+func TestStopHurries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host.New(host.Options{Registry: func(name string) (host.Plugin, bool) {
+			return host.Plugin{Provides: []string{"x"}, Start: func(_ context.Context, r *host.Row) error {
+				if name == "x" {
+					r.Provide("x", 1)
+				}
+				r.OnStop(func(ctx context.Context) error {
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				return nil
+			}}, true
+		}})
+		apply(t, h, "- {id: a, name: x}\n- {id: b, name: p, inject: [x]}")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		err := h.Stop(ctx)
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("took %s", took)
+		}
+		if err == nil || err.Error() != "row b (p): context canceled\nrow a (x): context canceled" {
+			t.Error(err)
+		}
+		same(t, states(h), "a off\nb off")
+	})
+}
+
 func TestRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string

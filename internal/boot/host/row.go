@@ -256,7 +256,7 @@ func (r *Row) begin(p *plan) (err error) {
 
 // end does what is to be done when the row stops, and waits for what it runs.
 func (r *Row) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), r.host.options.StopTimeout)
+	ctx, cancel := context.WithTimeout(r.host.patience, r.host.options.StopTimeout)
 	defer cancel()
 	var failures []error
 	for {
