@@ -83,9 +83,6 @@ func mount(t *testing.T, tree *compose.Tree, args []string, environment ...strin
 					return nil
 				}}, true
 			}
-			if slices.Contains(elsewhere, name) {
-				return host.Plugin{Start: func(context.Context, *host.Row) error { return nil }}, true
-			}
 			return Lookup(name)
 		},
 		Evaluator: evaluator,

@@ -6,9 +6,7 @@
 package startup
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -104,8 +102,6 @@ func (a App) Plugin() host.Plugin {
 	}
 }
 
-var errEmpty = errors.New("it is empty")
-
 // Web is what `dsh web` was told. Expressions see it as ctx.webStartup.
 type Web struct {
 	Host         string   `json:"host,omitempty"` // "" if not given
@@ -138,8 +134,8 @@ var webApp = App{
 			web.OpenBrowser = false
 		}
 		if name, ok := g.single("--host"); ok {
-			if _, err := webserver.ParseHost(name); err != nil || name == "" {
-				return nil, usageError(fmt.Sprintf("option '--host <host>' argument '%s' is invalid: %s", name, cmp.Or(err, errEmpty)))
+			if _, err := webserver.ParseHost(name); err != nil {
+				return nil, usageError(fmt.Sprintf("option '--host <host>' argument '%s' is invalid: %s", name, err))
 			}
 			web.Host = name
 		}

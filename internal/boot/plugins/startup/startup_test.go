@@ -79,7 +79,7 @@ func TestWrong(t *testing.T) {
 		{webApp, []string{"--host", "0.0.0.0"}, "error: option '--host <host>' argument '0.0.0.0' is invalid: host 0.0.0.0 stands for every address of this machine"},
 		{webApp, []string{"--host=::"}, "error: option '--host <host>' argument '::' is invalid: host :: stands for every"},
 		{webApp, []string{"--host", "*"}, "error: option '--host <host>' argument '*' is invalid: host * stands for every"},
-		{webApp, []string{"--host="}, "error: option '--host <host>' argument '' is invalid: it is empty"},
+		{webApp, []string{"--host="}, "error: option '--host <host>' argument '' is invalid: host \"\" is no address"},
 		{webApp, []string{"--host", "example.org"}, "error: option '--host <host>' argument 'example.org' is invalid: host \"example.org\" is no address"},
 		{webApp, []string{"--host"}, "error: option '--host <host>' argument missing"},
 		{webApp, []string{"--host", "--port"}, "error: option '--host <host>' argument missing"},

@@ -54,7 +54,7 @@ const Name = "@deepseek-ai/dsh-host-webserver"
 
 // Config is the configuration of the row.
 type Config struct {
-	Host string `json:"host"` // an address of this machine, "" is the loopback one
+	Host string `json:"host"` // an address of this machine, or localhost
 	Port int    `json:"port"` // 0 lets the system choose
 }
 
@@ -113,7 +113,7 @@ func listen(ctx context.Context, config Config) (net.Listener, error) {
 // addresses, another user could have the port of the one that is not ours, and
 // get the token of who asks for the name.
 func ParseHost(name string) (netip.Addr, error) {
-	if name == "" || strings.EqualFold(name, "localhost") {
+	if strings.EqualFold(name, "localhost") {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
 	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
