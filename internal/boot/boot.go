@@ -57,6 +57,32 @@ type Log struct {
 	Row func(path, line string)
 }
 
+// serial is a Log that several goroutines may write to.
+func (l Log) serial() Log {
+	var mu sync.Mutex
+	one := func(f func(string)) func(string) {
+		return func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			f(text)
+		}
+	}
+	s := Log{Notice: one(l.Notice), Warn: one(l.Warn), News: one(l.News)}
+	s.Print = func(text string, wrong bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		l.Print(text, wrong)
+	}
+	if l.Row != nil {
+		s.Row = func(path, line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			l.Row(path, line)
+		}
+	}
+	return s
+}
+
 // telemetryRow is switched off on top of all layers while
 // DSH_TELEMETRY_DISABLED is set to anything.
 const telemetryRow = "session-telemetry-otel"
@@ -65,7 +91,7 @@ const telemetryRow = "session-telemetry-otel"
 // error, if there is one, says why it did not start, failed or did not stop;
 // its class says nothing about the code.
 func Run(ctx context.Context, req Request, log Log) (code int, err error) {
-	r := &run{req: req, log: log}
+	r := &run{req: req, log: log.serial()}
 	r.ending = newEnding(req.Signals, r.interruptIsOurs)
 	early, release := r.ending.early(ctx, req.Kill)
 	err = r.prepare(early)
@@ -122,7 +148,8 @@ type run struct {
 	said    map[string]bool // notices; of whoever composes
 	mistake string          // the one that was told last; of live
 
-	mu       sync.Mutex // of what follows, and of composed
+	mu       sync.Mutex       // of what follows, and of composed
+	before   *action.Composed // of what ran before the newest reload
 	programs programs
 	later    []string // warnings that wait for the end of a program
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -155,11 +156,23 @@ func (r *run) writeReport(rows []host.Status) (path string, err error) {
 			fmt.Fprintf(&b, "    %s %s\n", line.Time.UTC().Format("15:04:05.000"), line.Text)
 		}
 	}
-	if err := staging.MkdirAll(r.req.Env.Home.Path("logs")); err != nil {
+	logs := r.req.Env.Home.Path("logs")
+	if err := staging.MkdirAll(logs); err != nil {
 		return "", err
 	}
-	if err := staging.WriteFile(path, b.Bytes(), 0o600); err != nil {
+	if err := staging.WriteFile(path, []byte(fault.Discreet(b.String())), 0o600); err != nil {
 		return "", err
+	}
+	// Their names sort by time.
+	if old, err := filepath.Glob(filepath.Join(logs, "startup-*.log")); err == nil && len(old) > keptReports {
+		for _, file := range old[:len(old)-keptReports] {
+			if err := staging.RemoveAll(file); err != nil {
+				return path, nil // the next one tries again
+			}
+		}
 	}
 	return path, nil
 }
+
+// keptReports is how many reports of starts stay.
+const keptReports = 20

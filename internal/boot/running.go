@@ -72,6 +72,7 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 		go r.live.Run(ctx)
 		why, _ = r.ending.wait(ctx, nil)
 	}
+	r.stopping.Store(true)
 	cancel()
 	code, stopErr := r.ending.stop(why, r.host.Stop)
 	launch.Kill()
@@ -236,7 +237,7 @@ func (r *run) event(e host.Event) {
 	}
 	// What fails during the start is in its report, and during a reload in that
 	// of the reload.
-	if e.Line == "" && e.State == host.Failed && r.settled.Load() && !r.applying.Load() {
+	if e.Line == "" && e.State == host.Failed && r.settled.Load() && !r.applying.Load() && !r.stopping.Load() {
 		go r.rowFailed(e)
 	}
 }
@@ -323,7 +324,7 @@ func (r *run) recompose(ctx context.Context) (*compose.Tree, string, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.composed = composed
+	r.before, r.composed = r.composed, composed
 	return tree, "", nil
 }
 
@@ -331,7 +332,13 @@ func (r *run) recompose(ctx context.Context) (*compose.Tree, string, error) {
 func (r *run) apply(ctx context.Context, rows []compose.Row) error {
 	r.applying.Store(true)
 	defer r.applying.Store(false)
-	return r.host.Apply(ctx, rows)
+	err := r.host.Apply(ctx, rows)
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.composed = r.before // its rows run
+	}
+	return err
 }
 
 // reloaded tells how a reload ended, each mistake once.
@@ -339,7 +346,7 @@ func (r *run) reloaded(reload slot.Reload) {
 	switch {
 	case reload.Err == nil:
 		r.mistake = ""
-		if len(reload.Changed) > 0 {
+		if len(reload.Changed) > 0 && !r.terminal.Held() {
 			r.log.News(fmt.Sprintf("%s: applied the change of %s", r.profile.Name, strings.Join(reload.Changed, ", ")))
 		}
 	case reload.Err.Error() != r.mistake:
@@ -372,4 +379,5 @@ func frozen(overlays []stack.Overlay, composed *action.Composed) []stack.Overlay
 type flags struct {
 	settled  atomic.Bool // the start is over and went well
 	applying atomic.Bool // a reload is being applied
+	stopping atomic.Bool // the run ends
 }

@@ -140,9 +140,13 @@ func TestWatchLooksAtWhatCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	write(t, file, "bundles a\nrest 2")
+	exchange := func(text string) {
+		write(t, file+".new", text)
+		rename(t, file+".new", file)
+	}
+	exchange("bundles a\nrest 2")
 	write(t, filepath.Join(dir, "other"), "x")
-	write(t, file, "bundles b\nrest 2")
+	exchange("bundles b\nrest 2")
 	select {
 	case text := <-calls:
 		if text != "bundles b\nrest 2" {
