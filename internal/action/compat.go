@@ -132,6 +132,9 @@ func Compat(ctx context.Context, env Env, opts CompatOptions) (*CompatReport, er
 // other is the installation to compare with. whole says that it has all
 // packages of the harness, and not only bundles.
 func (e Env) other(ctx context.Context, p *profile.Profile, opts CompatOptions) (inst installation.Installation, whole bool, err error) {
+	if c, err := e.openChosen(opts.Target, false); err == nil && !c.Embedded() {
+		return c.Installation, true, nil // one of the home
+	}
 	if version, err := npmrange.ParseVersion(opts.Target); err == nil && version.String() == opts.Target {
 		inst, err = e.keptBundles(ctx, p, version, opts)
 		return inst, false, err

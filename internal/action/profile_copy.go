@@ -13,6 +13,7 @@ import (
 
 	"dsh/internal/install"
 	"dsh/internal/profile"
+	"dsh/internal/runtimes"
 	"dsh/internal/staging"
 )
 
@@ -74,6 +75,9 @@ func CopyProfile(ctx context.Context, env Env, opts PluginOptions, from profile.
 	}
 	if err := tx.Commit(); err != nil {
 		return nil, err
+	}
+	if err := runtimes.CopyChoice(runtimes.ChoicePath(env.Home, &from), runtimes.ChoicePath(env.Home, &opts.Name)); err != nil {
+		made.Warnings = append(made.Warnings, fmt.Sprintf("which installation the copy runs on: %v", err))
 	}
 	made.References = references(env.Home, from, []profile.Name{opts.Name}, false)
 	made.Warnings = slices.Concat(warnings, made.Warnings, tx.Warnings())

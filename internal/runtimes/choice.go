@@ -60,13 +60,18 @@ func WriteChoice(file, chosen string) error {
 	return err
 }
 
-// MoveChoice makes the choice of one file that of another, which loses its own.
-func MoveChoice(from, to string) error {
+// CopyChoice makes the choice of one file that of another.
+func CopyChoice(from, to string) error {
 	chosen, err := ReadChoice(from)
 	if err != nil {
 		chosen = "" // it says nothing
 	}
-	if err := WriteChoice(to, chosen); err != nil {
+	return WriteChoice(to, chosen)
+}
+
+// MoveChoice makes the choice of one file that of another, which loses its own.
+func MoveChoice(from, to string) error {
+	if err := CopyChoice(from, to); err != nil {
 		return err
 	}
 	return WriteChoice(from, "")
