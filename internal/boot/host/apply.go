@@ -38,6 +38,7 @@ type Host struct {
 	moving     int           // entries in a state that is
 	clock      int           // the latest of all events
 	base       int           // what is done next comes after it
+	gone       int           // the last end of a row that was replaced; all that starts comes after it
 	changed    chan struct{} // closed when something has changed
 	failures   []error       // of rows that stopped badly
 	events     []Event       // to be told
@@ -115,8 +116,8 @@ var errStopped = errors.New("the rows are being stopped")
 
 // Apply makes rows the tree. The first call mounts it and returns; what becomes
 // of the rows is told by [Host.Rows], once they have settled. Later ones restart
-// only the rows that differ and the failed ones, and wait until all have
-// settled. When a row that is new or changed fails then, or one that ran before,
+// only the rows that differ and the failed ones, stopping all that go before any
+// that come are started, and wait until all have settled. When a row that is new or changed fails then, or one that ran before,
 // the rows of before are put back; the error is an *ApplyError.
 func (h *Host) Apply(ctx context.Context, rows []compose.Row) error {
 	if err := h.begin(ctx); err != nil {

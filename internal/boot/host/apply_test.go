@@ -46,6 +46,9 @@ func TestApply(t *testing.T) {
 		"another row provides": {
 			"- {id: a, name: give:x slowstop:1s}\n- {id: b, name: need:x}", "- {id: c, name: give:x}\n- {id: b, name: need:x}", "a 1 b 2 c 1", "c active\nb active",
 		},
+		"what goes is gone before others start": {
+			"- {id: a, name: port slowstop:1s}\n- {id: b, name: p}", "- {id: b, name: p}\n- {id: c, name: port slowstop:1s}", "a 1 b 1 c 1", "b active\nc active",
+		},
 		"a row is switched off and another on": {
 			"- {id: a, name: p}\n- {id: b, name: p, disabled: true}", "- {id: a, name: p, disabled: true}\n- {id: b, name: p}", "a 1 b 1", "a off\nb active",
 		},

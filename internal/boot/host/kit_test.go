@@ -93,6 +93,21 @@ func (w *world) plugin(name string) (host.Plugin, bool) {
 	needs := p.Inject
 	p.Start = func(ctx context.Context, r *host.Row) error {
 		w.begin(r, needs)
+		if words["port"] { // of which there is one
+			w.mu.Lock()
+			holder := w.seen["port"]
+			w.seen["port"] = r.Path()
+			w.mu.Unlock()
+			if holder != nil {
+				return fmt.Errorf("the port is taken by %s", holder)
+			}
+			r.OnStop(func(context.Context) error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				delete(w.seen, "port")
+				return nil
+			})
+		}
 		r.OnStop(func(ctx context.Context) error {
 			time.Sleep(slowStop + w.delay(r.Path()))
 			w.end(r)

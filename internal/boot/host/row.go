@@ -256,7 +256,8 @@ func (r *Row) begin(p *plan) (err error) {
 
 // end does what is to be done when the row stops, and waits for what it runs.
 func (r *Row) end() error {
-	ctx, cancel := context.WithTimeout(r.host.patience, r.host.options.StopTimeout)
+	// A row that heeds ctx is still in time.
+	ctx, cancel := context.WithTimeout(r.host.patience, r.host.options.StopTimeout*9/10)
 	defer cancel()
 	var failures []error
 	for {

@@ -154,6 +154,7 @@ func (h *Host) ended(r *Row, err error) {
 // over is the end of a row's Stopping: err says how it stopped.
 func (h *Host) over(r *Row, err error) {
 	e := r.entry
+	replaced := e.retired || r.plan != e.plan
 	if err != nil {
 		h.line(e, "stop: "+err.Error())
 		if h.stopping {
@@ -173,6 +174,9 @@ func (h *Host) over(r *Row, err error) {
 	default:
 		h.set(e, Off, after)
 	}
+	if replaced {
+		h.gone = max(h.gone, e.clock)
+	}
 	h.drop(e)
 	for _, provider := range r.providers {
 		provider.users--
@@ -181,8 +185,18 @@ func (h *Host) over(r *Row, err error) {
 	}
 }
 
+// replaced says whether what runs for a row runs for a plan of before. Nothing
+// starts until it has ended: it may have what its successor needs, which can be
+// any other row.
+func (e *entry) replaced() bool {
+	return e.state == Stopping && (e.retired || e.run.plan != e.plan)
+}
+
 // startSome starts the rows that can start.
 func (h *Host) startSome() (any bool) {
+	if slices.ContainsFunc(h.entries, (*entry).replaced) {
+		return false
+	}
 	var held *entry
 	var hope map[*entry]bool // found out when a row asks
 	for _, e := range h.entries {
@@ -307,7 +321,7 @@ func (h *Host) start(e *entry) {
 		host: h, entry: e, plan: e.plan, spec: e.plan.RowSpec, realms: e.plan.realms,
 		bound: map[key]*Row{}, provided: map[key]any{}, released: make(chan struct{}),
 	}
-	after := h.base
+	after := max(h.base, h.gone)
 	for _, n := range e.plan.needs {
 		provider := h.services[n.key]
 		r.bound[n.key] = provider
