@@ -85,8 +85,8 @@ var mayImport = map[string][]string{
 	"internal/boot/plugins/frontend":    {"internal/boot/host", "internal/fault", "internal/boot/plugins/webserver"},
 	"internal/boot/plugins/inventory":   {"internal/boot/host", "internal/boot/slot", "internal/boot/plugins/webserver"},
 	"internal/boot/plugins/profileapi": {
-		"internal/action", "internal/boot/host", "internal/boot/slot", "internal/boot/plugins/webserver", "internal/check", "internal/compose", "internal/fault",
-		"internal/install", "internal/installation", "internal/profile", "internal/staging",
+		"internal/action", "internal/boot/host", "internal/boot/slot", "internal/boot/plugins/skill", "internal/boot/plugins/tools", "internal/boot/plugins/webserver",
+		"internal/check", "internal/compose", "internal/fault", "internal/install", "internal/installation", "internal/profile", "internal/staging",
 	},
 	"internal/boot/plugins/scope":      {"internal/boot/host", "internal/fault"},
 	"internal/boot/plugins/settings":   {"internal/boot/host", "internal/boot/slot", "internal/compose", "internal/fault", "internal/boot/live"},

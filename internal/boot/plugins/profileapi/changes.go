@@ -35,6 +35,7 @@ func (a *api) changing(rs routes) {
 	post(rs, "/plugins/approve", writing(a, a.approve))
 	post(rs, "/generations/rollback", writing(a, a.rollback))
 	post(rs, "/operations/{id}/cancel", writing(a, a.cancel))
+	post(rs, "/servers/{name}/call", writing(a, a.call))
 	post(rs, "/rows/{path}/restart", writing(a, a.restart))
 }
 

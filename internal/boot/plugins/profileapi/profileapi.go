@@ -11,9 +11,12 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	"dsh/internal/action"
 	"dsh/internal/boot/host"
+	"dsh/internal/boot/plugins/skill"
+	"dsh/internal/boot/plugins/tools"
 	"dsh/internal/boot/plugins/webserver"
 	"dsh/internal/boot/slot"
 	"dsh/internal/fault"
@@ -33,7 +36,7 @@ type Config struct {
 var Plugin = host.Plugin{
 	Inject: []host.Need{
 		{Service: webserver.Service}, {Service: slot.Host}, {Service: slot.Profile, Optional: true}, {Service: slot.Ready, Optional: true},
-		{Service: slot.Live, Optional: true},
+		{Service: slot.Live, Optional: true}, {Service: tools.Service, Optional: true}, {Service: skill.Service, Optional: true},
 	},
 	Start: start,
 }
@@ -55,6 +58,8 @@ func start(ctx context.Context, r *host.Row) error {
 	a := &api{id: r.ID(), writable: config.Writable, rows: rows, end: ctx, hub: newHub(), logf: r.Logf, operations: &operations{}}
 	a.profile, _ = host.Service[*slot.ProfileContext](r, slot.Profile)
 	a.live, _ = host.Service[slot.LiveLayers](r, slot.Live)
+	a.tools, _ = host.Service[*tools.Registry](r, tools.Service)
+	a.skillsOf, _ = host.Service[*skill.Catalogue](r, skill.Service)
 	if ready, ok := host.Service[slot.Readiness](r, slot.Ready); ok {
 		a.ready = ready.Done()
 	}
@@ -85,21 +90,34 @@ type api struct {
 	profile    *slot.ProfileContext // nil: dsh runs without one
 	name       profile.Name         // of it
 	rows       slot.Rows
-	live       slot.LiveLayers // nil: nothing follows the files
-	ready      <-chan struct{} // nil: not known
-	end        context.Context // ends with the row
+	live       slot.LiveLayers  // nil: nothing follows the files
+	tools      *tools.Registry  // nil: no row has the registry
+	skillsOf   *skill.Catalogue // likewise
+	ready      <-chan struct{}  // nil: not known
+	end        context.Context  // ends with the row
 	hub        *hub
 	operations *operations
+	calls      atomic.Int32 // of tools that run
 	logf       func(format string, args ...any)
 }
 
 // follow tells the hub what happens elsewhere, until it is cancelled.
 func (a *api) follow() (cancel func()) {
-	cancelRows, cancelLive := a.rows.Subscribe(a.happened), func() {}
+	cancels := []func(){a.rows.Subscribe(a.happened)}
 	if a.live != nil {
-		cancelLive = a.live.Subscribe(func(slot.Reload) { a.hub.notify(reloadChanged | treeChanged) })
+		cancels = append(cancels, a.live.Subscribe(func(slot.Reload) { a.hub.notify(reloadChanged | treeChanged) }))
 	}
-	return func() { cancelRows(); cancelLive() }
+	if a.tools != nil {
+		cancels = append(cancels, a.tools.Subscribe(func() { a.hub.notify(serversChanged) }))
+	}
+	if a.skillsOf != nil {
+		cancels = append(cancels, a.skillsOf.Subscribe(func() { a.hub.notify(skillsChanged) }))
+	}
+	return func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
 }
 
 func (a *api) happened(e host.Event) {

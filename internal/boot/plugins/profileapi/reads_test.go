@@ -118,7 +118,7 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("hint %v", answer)
 	}
 	for _, path := range []string{
-		"patch", "plugins/add", "plugins/update", "plugins/remove", "plugins/install", "plugins/approve", "generations/rollback", "rows/hello/restart", "operations/op-1/cancel",
+		"patch", "plugins/add", "plugins/update", "plugins/remove", "plugins/install", "plugins/approve", "generations/rollback", "rows/hello/restart", "servers/x/call", "operations/op-1/cancel",
 	} {
 		if answer := w.post(path, map[string]any{}, http.StatusForbidden); at(answer, "error.class") != "read-only" {
 			t.Errorf("%s: %v", path, answer)

@@ -1,6 +1,8 @@
 package profileapi
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -8,6 +10,8 @@ import (
 	"testing"
 
 	"dsh/internal/boot/host"
+	"dsh/internal/boot/plugins/tools"
+	"dsh/internal/fault"
 )
 
 func TestSkills(t *testing.T) {
@@ -57,7 +61,7 @@ func TestServers(t *testing.T) {
 	w.rows.mu.Unlock()
 	list := w.get("servers")
 	for i, want := range []struct{ name, row, transport, state, err string }{
-		{"git", "group/git", "stdio", "connected", ""},
+		{"git", "group/git", "stdio", "connecting", ""},
 		{"web", "#3", "streamable-http", "down", "get http://127.0.0.1:1/: refused"},
 		{"off", "off", "stdio", "stopped", ""},
 	} {
@@ -69,6 +73,66 @@ func TestServers(t *testing.T) {
 	if at(list, "servers.0.log.0.text") != "fetched http://127.0.0.1/x" {
 		t.Errorf("log %v", at(list, "servers.0.log"))
 	}
+}
+
+// echo is a server with one tool, which answers its arguments.
+type echo struct{}
+
+func (echo) Status() tools.ServerStatus {
+	return tools.ServerStatus{
+		Name: "git", Row: "group/git", Transport: "stdio", State: tools.Connected, Since: someTime,
+		Tools: []tools.ServerTool{{Name: "say", PublicName: "mcp__git__say", Description: "says it", InputSchema: json.RawMessage(`{"type":"object"}`)}},
+		Log:   []tools.LogLine{{Time: someTime, Text: "asked https://user:hunter2@example.com/"}},
+	}
+}
+
+func (echo) Call(_ context.Context, tool string, arguments json.RawMessage) (*tools.Result, error) {
+	if tool != "say" {
+		return nil, fault.Errorf(fault.Other, "there is no tool %q", tool)
+	}
+	return &tools.Result{Content: []json.RawMessage{arguments}, IsError: string(arguments) == "{}"}, nil
+}
+
+func TestCall(t *testing.T) {
+	w := newWorld(t, true)
+	w.write("cordis.patch.yml", `- insert:
+    - id: group
+      name: 'cordis:group'
+      group: true
+      config: [{id: git, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: git, transport: stdio, command: git-server}}]
+`)
+	w.rows.mu.Lock()
+	w.rows.rows = []host.Status{{RowSpec: host.RowSpec{Path: "group/git", ID: "git"}, State: host.Active}}
+	w.rows.mu.Unlock()
+	w.post("servers/git/call", map[string]any{"tool": "say"}, http.StatusNotFound)
+	w.api.tools = tools.New()
+	t.Cleanup(w.api.follow())
+	l := w.listen()
+	l.next()
+	_, err := w.api.tools.AddServer("git", echo{})
+	must(t, err)
+	l.until("servers", whatever)
+
+	s := at(w.get("servers"), "servers.0")
+	if at(s, "state") != "connected" || at(s, "tools.0.publicName") != "mcp__git__say" || at(s, "tools.0.inputSchema.type") != "object" {
+		t.Errorf("server %v", s)
+	}
+	if at(s, "log.0.text") != "asked https://example.com/" {
+		t.Errorf("log %v", at(s, "log"))
+	}
+	answer := w.post("servers/git/call", map[string]any{"tool": "say", "arguments": map[string]any{"text": "hi"}}, http.StatusOK)
+	if at(answer, "content.0.text") != "hi" || answer["isError"] != false || answer["ms"] == nil {
+		t.Errorf("answer %v", answer)
+	}
+	if answer := w.post("servers/git/call", map[string]any{"tool": "say", "arguments": map[string]any{}}, http.StatusOK); answer["isError"] != true {
+		t.Errorf("a tool that fails: %v", answer)
+	}
+	w.post("servers/git/call", map[string]any{"tool": "nope"}, http.StatusUnprocessableEntity)
+	w.post("servers/git/call", map[string]any{"tool": ""}, http.StatusBadRequest)
+	w.post("servers/git/call", map[string]any{"tool": "say", "arguments": []int{1}}, http.StatusBadRequest)
+	w.post("servers/nope/call", map[string]any{"tool": "say"}, http.StatusNotFound)
+	w.api.calls.Store(maxCalls)
+	w.post("servers/git/call", map[string]any{"tool": "say"}, http.StatusServiceUnavailable)
 }
 
 // TestRowPaths asks for rows whose paths are no plain words.
