@@ -238,8 +238,8 @@ func TestProgram(t *testing.T) {
 		t.Error("the broken patch was saved")
 	}
 	// Mended, it says what would change, and is live when it is saved.
-	b.becomes("#patch", mine+"- id: llm\n  config:\n    model: my-model\n")
-	b.sees("my-model")
+	b.becomes("#patch", mine+"- id: llm\n  config:\n    provider: deepseek-official\n    model: my-model\n")
+	b.sees("config.model: deepseek-v4-flash → my-model")
 	b.press("s", chromedp.ModifierCtrl)
 	b.sees("Saved.")
 	if !strings.Contains(u.patch(), "my-model") {
@@ -247,6 +247,15 @@ func TestProgram(t *testing.T) {
 	}
 	b.shows("tree/llm")
 	b.sees("my-model")
+	b.until(`document.querySelector("#row-state").innerText.includes("running")`)
+	// What another program writes is live too, and what does not start is not taken.
+	u.file("cordis.patch.yml", strings.ReplaceAll(u.patch(), "    provider: deepseek-official\n", ""))
+	b.shows("overview")
+	b.sees("Your last edit was not taken", "provider")
+	b.keep("refused-edit")
+	b.accessible("an edit that was not taken")
+	u.file("cordis.patch.yml", mine)
+	b.until(`!document.body.innerText.includes("Your last edit was not taken")`)
 
 	// A package from the registry, with its progress.
 	b.shows("plugins")

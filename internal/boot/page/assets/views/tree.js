@@ -188,7 +188,7 @@ async function choose(k, quiet) {
   } catch (error) { if (kept.chosen === k) fill(now.pane, h("div", { class: "pad" }, problem(error))); }
 }
 
-const from = (w) => w && h("span", {}, layerName(w.kind, w.layer), w.file && h("span", { class: "muted" }, " ", h("code", {}, place({ file: w.file.split(/[\\/]/).pop(), line: w.line }))));
+const from = (w) => w && h("span", { title: w.file && place(w) }, layerName(w.kind, w.layer), w.line > 0 && h("span", { class: "muted" }, ` line\u00a0${w.line}`));
 
 // keyName is a key that may break at its dots; that it stands in the config goes without saying.
 const keyName = (key) => h("code", {}, key.replace(/^config\./, "").split(/(?<=\.)/).map((part) => [part, h("wbr")]), !key.startsWith("config.") && h("span", { class: "muted" }, " (row)"));
