@@ -296,7 +296,11 @@ func (r *run) announce() {
 			active++
 		}
 	}
-	r.log.News(fmt.Sprintf("%s runs with %d rows; Ctrl-C ends it", r.profile.Name, active))
+	rows := "rows"
+	if active == 1 {
+		rows = "row"
+	}
+	r.log.News(fmt.Sprintf("%s runs with %d %s; Ctrl-C ends it", r.profile.Name, active, rows))
 }
 
 // recompose is the profile as its files are now, with all that a start checks.
