@@ -88,6 +88,7 @@ async function show(again = false, differs = false) {
     content = view.show(data, app, arg);
   } catch (error) {
     if (error.name === "AbortError") return;
+    if (same && differs) { setTimeout(changed, 1500); return; } // what is shown stays; the server may be restarting
     content = [problem(error), button("Try again", () => show(true))];
     if (!error.status && error.status !== 0) console.error(error);
   } finally { clearTimeout(late); }
