@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 
 	"dsh/internal/boot/host"
@@ -66,7 +67,7 @@ func start(ctx context.Context, r *host.Row) error {
 	if err := r.Decode(&config); err != nil {
 		return err
 	}
-	listener, err := listen(ctx, config)
+	listener, err := listenAgain(ctx, config, r.Path())
 	if err != nil {
 		if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil && taken(err) && r.ID() != "" {
 			// A flag would do nothing where a patch has put a number in its place.
@@ -84,6 +85,27 @@ func start(ctx context.Context, r *host.Row) error {
 	})
 	r.Provide(Service, s)
 	return nil
+}
+
+// chosen is the ports that the system chose, by the paths of rows. A row that
+// restarts gets the one that it had, so that a page which is open finds its
+// server again.
+var chosen sync.Map
+
+func listenAgain(ctx context.Context, config Config, row string) (net.Listener, error) {
+	if config.Port != 0 {
+		return listen(ctx, config)
+	}
+	if port, ok := chosen.Load(row); ok {
+		if listener, err := listen(ctx, Config{config.Host, port.(int)}); err == nil {
+			return listener, nil
+		}
+	}
+	listener, err := listen(ctx, config)
+	if err == nil {
+		chosen.Store(row, listener.Addr().(*net.TCPAddr).Port)
+	}
+	return listener, err
 }
 
 // listen opens the port. A wildcard address is refused before it is used: it
