@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io/fs"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -66,6 +67,19 @@ func TestEveryRowHasItsPlugin(t *testing.T) {
 	}
 	if rows < 30 {
 		t.Errorf("only %d rows", rows)
+	}
+}
+
+// TestReferenceNamesEveryPlugin looks for the plugins in the page for users.
+func TestReferenceNamesEveryPlugin(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/reference.md does not name %s", name)
+		}
 	}
 }
 
