@@ -74,7 +74,7 @@ func onTerminal(t *testing.T, script string, args ...string) (*person, *exec.Cmd
 	}()
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "DSH_HOME="+dir, "TERM=xterm")
+	cmd.Env = append(os.Environ(), "DSH_HOME="+dir, "TERM=xterm", "DSH_LOG=debug")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = side, side, side
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -118,15 +118,16 @@ func TestAProgramThatCtrlCEnds(t *testing.T) {
 // What dsh has to say while a program has the screen, it says when that has
 // ended.
 func TestWarningsWaitForTheEndOfTheProgram(t *testing.T) {
-	term, cmd := onTerminal(t, "echo there\nread line\nsleep 0.3\necho ends\n", "mine")
+	term, cmd := onTerminal(t, "echo there\nread line\necho ends\n", "mine")
 	term.says(t, "there")
 	patch := filepath.Join(cmd.Dir, "profiles", "mine", "cordis.patch.yml")
 	if err := os.WriteFile(patch, []byte("no list\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	term.says(t, "[hmr] the files do not apply") // what was asked for is shown at once
 	term.types(t, "\n")
 	term.says(t, "ends")
-	term.says(t, "must be a top-level YAML array")
+	term.says(t, "the files of mine do not apply, and what runs stays")
 	if code := exitCode(cmd); code != 0 {
 		t.Errorf("exit code %d\n%s", code, strings.Join(term.seen, "\n"))
 	}
