@@ -352,9 +352,11 @@ func (a *installationAdder) fetchNode(ctx context.Context, ranges []string, want
 	if err := fetched.Entry.Link(folder, store.Auto, nil); err != nil {
 		return node, err
 	}
-	version, err := runtimes.NodeVersion(ctx, filepath.Join(folder, filepath.FromSlash(pkg.Program)), a.env.Getenv)
+	// Nothing that was downloaded is run while it is installed: the packages have
+	// the versions of what is in them.
+	version, err := npmrange.ParseVersion(fetched.Version)
 	if err != nil {
-		return node, fault.WithHint(err, "%s", runtimes.InstallNode(platform.Libc))
+		return node, fault.WithClass(fault.Package, err)
 	}
 	node = runtimes.Node{Program: "node/" + pkg.Program, Version: version.String(), Package: fetched.Name + "@" + fetched.Version, Integrity: fetched.Integrity.String()}
 	return node, a.fitting(wanted, node.Package, version)

@@ -174,9 +174,23 @@ func (env Env) OnEmbedded() Env {
 	return env
 }
 
-// InstallationHint is the commands after which a profile runs on Node.js.
-func InstallationHint(name profile.Name) string {
-	return addCommand(runtimes.Known) + " && " + fault.ShellWords("dsh", "installation", "use", runtimes.Known, "--profile", name.String())
+// InstallationHint is the commands after which a profile runs on Node.js: on an
+// installation that there is, the known one if possible, else on one to install.
+func InstallationHint(env Env, name profile.Name) string {
+	use := func(text string) string {
+		return fault.ShellWords("dsh", "installation", "use", text, "--profile", name.String())
+	}
+	list, _, err := runtimes.List(env.Home)
+	if err != nil || len(list) == 0 {
+		return addCommand(runtimes.Known) + " && " + use(runtimes.Known)
+	}
+	best := list[len(list)-1]
+	for _, i := range list {
+		if i.Tested {
+			best = i
+		}
+	}
+	return use(best.Name.String())
 }
 
 // addCommand is the command that installs a release of the launcher.

@@ -160,7 +160,7 @@ func (r *run) admit(ctx context.Context, tree *compose.Tree, composed *action.Co
 	}
 	switch {
 	case len(refused.Rows) > 0:
-		refused.Broken, refused.Remedy = len(findings) > 0, action.InstallationHint(name)
+		refused.Broken, refused.Remedy = len(findings) > 0, action.InstallationHint(r.req.Env, name)
 		return refused
 	case len(findings) > 0:
 		return &FindingsError{Profile: name.String(), Findings: findings}
