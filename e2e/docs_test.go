@@ -22,6 +22,9 @@ func TestCompositionPage(t *testing.T) {
 		fileFence("~/.dsh/default-profile", "x"))
 }
 
+// TestStartPage runs the examples of the page for newcomers, in a home in which dsh web ran once.
+func TestStartPage(t *testing.T) { runPage(t, "start.md", commandFence("dsh profile create web")) }
+
 // TestGuidePage runs the examples of the guide, in which a profile web and the
 // folder of a bundle are there.
 func TestGuidePage(t *testing.T) {

@@ -298,3 +298,63 @@ func TestProgram(t *testing.T) {
 		b.accessible(view)
 	}
 }
+
+// TestNewcomer does on the page what docs/start.md tells newcomers to do, from an empty home: it starts the page, adds the plugin that is
+// made there, changes a row, and takes that back.
+func TestNewcomer(t *testing.T) {
+	u := newUser(t)
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "start.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := regexp.MustCompile("(?ms)^```(?:yaml|json) ~/project/(greeter/[^\n]+)\n(.*?)^```$").FindAllStringSubmatch(string(guide), -1)
+	if len(files) != 3 {
+		t.Fatalf("the guide has %d files", len(files))
+	}
+	for _, f := range files {
+		path := filepath.Join(u.cwd, filepath.FromSlash(f[1]))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(f[2]), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := newTab(t)
+	b.open(u.web())
+	b.sees("of 17 rows running", "What to do next")
+	b.click("main a[href='#/plugins']")
+	b.sees("No packages yet")
+	b.write("#spec", "./greeter")
+	b.click("form .main")
+	b.until(`document.querySelector("#operation .dot.ok")`)
+	b.click(`[data-key="close"]`)
+	b.sees("bundle, layer 3")
+	b.shows("tree/greeter")
+	b.sees("Brought by", "customSkillDirs")
+	b.until(`document.querySelector("#row-state").innerText.includes("running")`)
+	b.shows("skills")
+	b.sees("Greets people in the language of their city", "Look up which language")
+	b.keep("skill")
+
+	b.shows("tree/llm")
+	b.click(`[data-key="change"]`)
+	b.sees("Nothing to mend")
+	b.becomes("#patch", strings.ReplaceAll(js[string](b, `document.querySelector("#patch").value`), "deepseek-v4-flash", "my-model"))
+	b.sees("config.model: deepseek-v4-flash → my-model")
+	b.press("s", chromedp.ModifierCtrl)
+	b.sees("Saved.")
+	b.shows("tree/llm")
+	b.sees("my-model", "your patch")
+	b.until(`document.querySelector("#row-state").innerText.includes("running")`)
+
+	b.shows("history")
+	b.click(`tbody tr:nth-child(2) button`)
+	b.sees("Roll back to generation")
+	b.click("dialog .main")
+	b.until(`document.querySelector("#operation .dot.ok")`)
+	b.shows("tree/llm")
+	b.until(`!document.querySelector(".detail").innerText.includes("my-model") && document.querySelector(".detail").innerText.includes("deepseek-v4-flash")`)
+	b.shows("skills")
+	b.sees("Greets people")
+}
