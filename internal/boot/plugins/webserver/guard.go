@@ -183,7 +183,7 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request) bool {
 	case !strings.HasPrefix(r.URL.Path, "/"):
 		refuse(w, r, http.StatusBadRequest, "the request has no path", "")
 	case !g.sameSite(r):
-		refuse(w, r, http.StatusForbidden, "another site sent this request", "open the page by the address that dsh printed when it started")
+		refuse(w, r, http.StatusForbidden, "another site sent this request", "paste the address that dsh printed when it started into the address line of the browser")
 	case r.URL.Path == "/" && r.URL.Query().Has("token") && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		if !g.opens(r.URL.Query().Get("token")) {
 			unauthorized(w, r)
