@@ -296,7 +296,7 @@ func (h *Host) Restart(ctx context.Context, path string) error {
 	case Failed:
 		return &RowError{e.plan.Path, e.plan.Name, e.err}
 	case Waiting:
-		return &RowError{e.plan.Path, e.plan.Name, errors.New("waits for " + h.why(e))}
+		return &RowError{e.plan.Path, e.plan.Name, errors.New(h.why(e))}
 	default:
 		return &RowError{e.plan.Path, e.plan.Name, errors.New("is " + e.state.String())}
 	}

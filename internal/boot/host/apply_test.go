@@ -41,7 +41,7 @@ func TestApply(t *testing.T) {
 			"- {id: a, name: p}\n- {id: b, name: p}", "- {id: b, name: p}\n- {id: c, name: p}", "a 1 b 1 c 1", "b active\nc active",
 		},
 		"a provider goes": {
-			"- {id: a, name: give:x}\n- {id: b, name: need:x}", "- {id: b, name: need:x}", "a 1 b 1", "b waiting: x (no row of the tree provides it)",
+			"- {id: a, name: give:x}\n- {id: b, name: need:x}", "- {id: b, name: need:x}", "a 1 b 1", "b waiting: waits for x (no row of the tree provides it)",
 		},
 		"another row provides": {
 			"- {id: a, name: give:x slowstop:1s}\n- {id: b, name: need:x}", "- {id: c, name: give:x}\n- {id: b, name: need:x}", "a 1 b 2 c 1", "c active\nb active",
@@ -70,7 +70,7 @@ func TestApply(t *testing.T) {
 		},
 		"a realm changes": {
 			"- {id: a, name: give:x}\n- {id: b, name: need:x}", "- {id: a, name: give:x, isolate: {x: true}}\n- {id: b, name: need:x}",
-			"a 2 b 1", "a active\nb waiting: x (only rows of another realm provide it: a)",
+			"a 2 b 1", "a active\nb waiting: waits for x (only rows of another realm provide it: a)",
 		},
 		"a row goes into a group": {
 			"- {id: a, name: p}", "- {id: g, name: 'cordis:group', config: [{id: a, name: p}]}", "a 1 g/a 1", "g active\ng/a active",

@@ -120,7 +120,7 @@ type Status struct {
 	RowSpec
 	State   State
 	Missing []string // services that a waiting row waits for
-	// Why says in words what a waiting row waits for, and why that does not come.
+	// Why says of a waiting row "waits for …": what, and why that does not come.
 	Why      string
 	Err      error // of a failed row
 	Since    time.Time

@@ -105,7 +105,7 @@ func TestTrees(t *testing.T) {
 		},
 		"nothing provides a service": {
 			"- {id: a, name: need:x need:y need:slot}",
-			"a waiting: x (no row of the tree provides it); y (no row of the tree provides it)",
+			"a waiting: waits for x (no row of the tree provides it); y (no row of the tree provides it)",
 		},
 		"what is not provided after all": {
 			`
@@ -115,11 +115,11 @@ func TestTrees(t *testing.T) {
 			- {id: d, name: give:x, disabled: true}
 			- {id: e, name: give:x need:nothing}`,
 			`
-			a waiting: x (row b did not provide it, row c has failed, row d is disabled, row e waits itself)
+			a waiting: waits for x (row b did not provide it, row c has failed, row d is disabled, row e waits itself)
 			b active
 			c failed: does not start
 			d off
-			e waiting: nothing (no row of the tree provides it)`,
+			e waiting: waits for nothing (no row of the tree provides it)`,
 		},
 		"a cycle": {
 			`
@@ -128,14 +128,14 @@ func TestTrees(t *testing.T) {
 			- {id: c, name: need:b give:c}
 			- {id: d, name: need:a}`,
 			`
-			a waiting: a cycle: a needs c of c, c needs b of b, b needs a of a
-			b waiting: a cycle: b needs a of a, a needs c of c, c needs b of b
-			c waiting: a cycle: c needs b of b, b needs a of a, a needs c of c
-			d waiting: a (row a waits itself)`,
+			a waiting: waits in a cycle: a needs c of c, c needs b of b, b needs a of a
+			b waiting: waits in a cycle: b needs a of a, a needs c of c, c needs b of b
+			c waiting: waits in a cycle: c needs b of b, b needs a of a, a needs c of c
+			d waiting: waits for a (row a waits itself)`,
 		},
 		"a row that needs itself": {
 			"- {id: a, name: need:a give:a}",
-			"a waiting: a cycle: a needs a of a",
+			"a waiting: waits in a cycle: a needs a of a",
 		},
 		"a row that could use itself": {
 			"- {id: a, name: want:a give:a}",
@@ -193,7 +193,7 @@ func TestTrees(t *testing.T) {
 			- {id: b, name: p, inject: [5]}
 			- {id: c, name: p, inject: x}`,
 			`
-			a waiting: x (no row of the tree provides it)
+			a waiting: waits for x (no row of the tree provides it)
 			b failed: inject[0]: expected the name of a service, not 5
 			c failed: inject: expected a list of services, or a mapping, not "x"`,
 		},
@@ -208,14 +208,14 @@ func TestTrees(t *testing.T) {
 			- {id: g, name: want:x, inject: {x: true}}
 			- {id: h, name: need:x, inject: {x: false}}`,
 			`
-			a waiting: x (no row of the tree provides it)
+			a waiting: waits for x (no row of the tree provides it)
 			b active
 			c active
-			d waiting: x (no row of the tree provides it)
-			e waiting: x (no row of the tree provides it)
+			d waiting: waits for x (no row of the tree provides it)
+			e waiting: waits for x (no row of the tree provides it)
 			f failed: inject.x: expected true, false or {required: …}, not [1]
-			g waiting: x (no row of the tree provides it)
-			h waiting: x (no row of the tree provides it)`,
+			g waiting: waits for x (no row of the tree provides it)
+			h waiting: waits for x (no row of the tree provides it)`,
 		},
 		"disabled": {
 			`
@@ -246,10 +246,10 @@ func TestTrees(t *testing.T) {
 			- {id: g, name: 'cordis:group', inject: [x], config: [{id: a, name: give:x}]}
 			- {id: h, name: 'cordis:group', inject: [y], config: [{id: a, name: p}]}`,
 			`
-			g waiting: a cycle: g needs x of g/a, g/a needs group g of g
-			g/a waiting: a cycle: g/a needs group g of g, g needs x of g/a
-			h waiting: y (no row of the tree provides it)
-			h/a waiting: group h (row h waits itself)`,
+			g waiting: waits in a cycle: g needs x of g/a, g/a needs group g of g
+			g/a waiting: waits in a cycle: g/a needs group g of g, g needs x of g/a
+			h waiting: waits for y (no row of the tree provides it)
+			h/a waiting: waits for group h (row h waits itself)`,
 		},
 		"disabled groups": {
 			`
@@ -293,9 +293,9 @@ func TestTrees(t *testing.T) {
 			g active
 			g/a active
 			g/b active
-			c waiting: x (only rows of another realm provide it: d, g/a)
+			c waiting: waits for x (only rows of another realm provide it: d, g/a)
 			d active
-			e waiting: x (only rows of another realm provide it: d, g/a)`,
+			e waiting: waits for x (only rows of another realm provide it: d, g/a)`,
 		},
 		"a shared realm": {
 			`
@@ -316,7 +316,7 @@ func TestTrees(t *testing.T) {
 		},
 		"realms hide slots": {
 			"- {id: a, name: need:slot, isolate: {slot: true}}",
-			"a waiting: slot (no row of the tree provides it)",
+			"a waiting: waits for slot (no row of the tree provides it)",
 		},
 		"bad realms": {
 			`
@@ -332,7 +332,7 @@ func TestTrees(t *testing.T) {
 			"- {id: g, name: 'cordis:group', inject: 5, config: [{id: a, name: p}]}",
 			`
 			g failed: inject: expected a list of services, or a mapping, not 5
-			g/a waiting: group g (row g has failed)`,
+			g/a waiting: waits for group g (row g has failed)`,
 		},
 		"a panic": {
 			"- {id: a, name: panic}",
@@ -403,10 +403,10 @@ func TestStory(t *testing.T) {
 			page waiting for web
 			web waiting for db`)
 		same(t, states(h), `
-			page waiting: web (row web waits itself)
-			web waiting: db (row db has failed)
+			page waiting: waits for web (row web waits itself)
+			web waiting: waits for db (row db has failed)
 			db failed: disk full
-			stuck waiting: nothing (no row of the tree provides it)
+			stuck waiting: waits for nothing (no row of the tree provides it)
 			alone active`)
 
 		if err := h.Restart(t.Context(), "db"); err != nil {
@@ -527,7 +527,7 @@ func TestProviderGoesWhileOthersStart(t *testing.T) {
 		same(t, states(h), "a starting\nx active")
 		w.row("x").Fail(errors.New("gone"))
 		settle(t, h)
-		same(t, states(h), "a waiting: x (row x has failed)\nx failed: gone")
+		same(t, states(h), "a waiting: waits for x (row x has failed)\nx failed: gone")
 	})
 }
 

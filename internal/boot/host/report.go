@@ -66,7 +66,7 @@ func (h *Host) why(e *entry) string {
 			reasons = append(reasons, h.whyNot(n.key))
 		}
 	}
-	return strings.Join(reasons, "; ")
+	return "waits for " + strings.Join(reasons, "; ")
 }
 
 // whyNot says why a service is not there.
@@ -118,7 +118,7 @@ func (c cycle) String() string {
 		next := c[(i+1)%len(c)].e
 		fmt.Fprintf(&b, "%s needs %s of %s, ", l.e.plan.Path, l.k.service, next.plan.Path)
 	}
-	return "a cycle: " + strings.TrimSuffix(b.String(), ", ")
+	return "waits in a cycle: " + strings.TrimSuffix(b.String(), ", ")
 }
 
 // cycle is the shortest cycle that a waiting row is in, nil if there is none.
