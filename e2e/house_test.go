@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"internal/profile":                   {"internal/fault", "internal/portable", "internal/staging", "profiles"},
 	"internal/installation":              {"internal/fault", "internal/npmrange", "internal/profile", "bundles"},
 	"internal/runtimes":                  {"internal/fault", "internal/npmrange", "internal/profile", "internal/staging"},
-	"internal/install":                   {"internal/archive", "internal/build", "internal/workspace", "internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/trust", "internal/install/download", "internal/install/git", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack"},
+	"internal/install":                   {"internal/agentplugin", "internal/archive", "internal/build", "internal/workspace", "internal/fault", "internal/npmrange", "internal/profile", "internal/staging", "internal/trust", "internal/install/download", "internal/install/git", "internal/install/manifest", "internal/install/registry", "internal/install/store", "internal/install/unpack"},
 	"internal/install/download":          {"internal/fault", "internal/staging", "internal/install/registry"},
 	"internal/install/git":               {"internal/fault", "internal/npmrange", "internal/staging"},
 	"internal/install/manifest":          {"internal/install/manifest/jsonscan"},

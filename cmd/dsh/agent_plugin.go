@@ -50,6 +50,14 @@ func (r *runner) agentPluginCommand() *cli.Command {
 	}
 }
 
+// agentPluginFlags are those of adding one to a profile.
+func agentPluginFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{DisableDefaultText: true, Name: "agent-plugin", Usage: "take the package for an Agent Plugin, also where it has a layer of its own"},
+		&cli.StringFlag{Name: "as", Usage: "install an Agent Plugin under this name", DefaultText: "its own"},
+	}
+}
+
 // agentPluginTarget is the directory and the rules of check and inspect.
 func agentPluginTarget(c *cli.Context) (dir string, rules agentplugin.Options, err error) {
 	if c.NArg() > 1 {

@@ -31,10 +31,11 @@ func (r *runner) pluginCommand() *cli.Command {
 		OnUsageError:    r.badFlag,
 		Subcommands: []*cli.Command{
 			r.verb("add", nil, "install packages and make the bundles among them layers", "<package>...", r.pluginAdd,
-				kindFlags(), saveFlags(), changeFlags(), networkFlags(), expectFlags(), []cli.Flag{forceFlag(), catalogFlag()}),
+				kindFlags(), saveFlags(), changeFlags(), networkFlags(), expectFlags(), []cli.Flag{forceFlag(), catalogFlag()}, agentPluginFlags()),
 			r.verb("remove", []string{"rm", "uninstall", "un"}, "take packages and their layers out", "<name>...", r.pluginRemove,
 				changeFlags(), networkFlags(), []cli.Flag{forceFlag(),
-					&cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "fail for names that the profile does not depend on"}}),
+					&cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "fail for names that the profile does not depend on"},
+					&cli.BoolFlag{DisableDefaultText: true, Name: "purge", Usage: "delete the data of Agent Plugins, too"}}),
 			r.verb("install", []string{"i"}, "install what package.json and the lockfile say", " ", r.pluginInstall,
 				kindFlags(), saveFlags(), changeFlags(), networkFlags(), []cli.Flag{
 					&cli.BoolFlag{DisableDefaultText: true, Name: "frozen-lockfile", Aliases: []string{"frozen"}, Usage: "fail instead of changing the lockfile"},
@@ -229,7 +230,9 @@ func (r *runner) pluginAdd(p *pluginRun) error {
 	if chosen > 1 {
 		return fault.Errorf(fault.Other, "--save-prod, --save-dev and --save-optional exclude each other")
 	}
-	report, err := action.Add(p.ctx, p.env, p.opts, specs, install.AddOptions{Kind: kind, Exact: p.cli.Bool("save-exact")})
+	report, err := action.Add(p.ctx, p.env, p.opts, specs, install.AddOptions{
+		Kind: kind, Exact: p.cli.Bool("save-exact"), AgentPlugin: p.cli.Bool("agent-plugin"), As: p.cli.String("as"),
+	})
 	if err == nil {
 		p.progress.Set("looking for newer versions")
 		report.There = action.Newer(p.ctx, p.env, p.opts, report, specs)
@@ -261,6 +264,7 @@ func (r *runner) pluginRemove(p *pluginRun) error {
 	if err := p.namesOnly(names); err != nil {
 		return err
 	}
+	p.opts.Purge = p.cli.Bool("purge")
 	report, err := action.Remove(p.ctx, p.env, p.opts, names, p.cli.Bool("strict"))
 	said := p.report(report, err)
 	if err == nil && len(report.Changes) > 0 && report.Plan == nil {

@@ -170,6 +170,9 @@ func changeLine(c install.Change) string {
 	if c.From != "" && c.Action != install.Removed {
 		fmt.Fprintf(&b, " from %s", c.From)
 	}
+	if c.AgentPlugin && c.Action == install.Added {
+		b.WriteString(", an Agent Plugin")
+	}
 	if c.Section != "" {
 		fmt.Fprintf(&b, ", moved to %s", c.Section)
 	}

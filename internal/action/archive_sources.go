@@ -39,6 +39,12 @@ func (x *exporter) addSources(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if _, _, ok := x.lock.AgentPlugin(d.Name); ok {
+				if err := x.addPlugin(ctx, d.Name); err != nil {
+					return fmt.Errorf("%s: %w", d.Name, err)
+				}
+				continue
+			}
 			if !local(spec.Kind) {
 				continue
 			}
@@ -70,6 +76,9 @@ func (x *exporter) forgetPlaces() {
 	}
 	maps.DeleteFunc(x.lock.Sources, func(name string, w install.Written) bool {
 		node, _ := x.node(name)
+		if node.Package != nil && node.AgentPlugin {
+			return strings.HasPrefix(w.From, "file:") && !strings.HasPrefix(w.From, "file:./")
+		}
 		return strings.HasPrefix(w.From, "file:") || node.Package == nil || path.Dir(node.Origin.Place) != install.KeptDir
 	})
 }
@@ -180,6 +189,38 @@ func (x *exporter) addSource(ctx context.Context, kind profile.DependencyKind, s
 	}
 	x.respell(spec.Name, "file:./"+at, install.Origin{Kind: install.Archive, Place: at}, id)
 	x.done.Sources = append(x.done.Sources, archive.Source{Package: spec.Name, Path: at, Was: sourceKinds[spec.Kind]})
+	return nil
+}
+
+// addPlugin makes what an Agent Plugin is made of travel, where that is on this
+// machine alone. Its wrapper is derived where it arrives.
+func (x *exporter) addPlugin(ctx context.Context, name string) error {
+	node, _ := x.node(name)
+	if !local(node.Origin.Kind) {
+		return nil
+	}
+	spec := install.Spec{Name: name, Kind: node.Origin.Kind, Place: filepath.FromSlash(node.Origin.Place)}
+	if !filepath.IsAbs(spec.Place) {
+		spec.Place = filepath.Join(x.dir, spec.Place)
+	}
+	data, err := x.packed(ctx, spec, node)
+	if err != nil {
+		return err
+	}
+	id, err := install.ArchiveIntegrity(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	at := x.freeName(flatName(name) + "-" + node.Version)
+	x.put(at, data, 0o644)
+	pkg := *node.Package
+	pkg.Origin, pkg.Integrity = install.Origin{Kind: install.Archive, Place: at}, id
+	x.lock.Nodes["node_modules/"+name] = install.Located{Package: &pkg, Optional: node.Optional}
+	if x.lock.Sources == nil {
+		x.lock.Sources = map[string]install.Written{}
+	}
+	x.lock.Sources[name] = install.Written{From: "file:./" + at, Integrity: id}
+	x.done.Sources = append(x.done.Sources, archive.Source{Package: name, Path: at, Was: sourceKinds[spec.Kind]})
 	return nil
 }
 

@@ -154,7 +154,9 @@ func (env Env) job(opts PluginOptions, p *profile.Profile) *install.Job {
 			}
 			return unusable
 		},
-		Events: opts.Events,
+		Events:      opts.Events,
+		PluginData:  env.Home.PluginDataDir(p.Name),
+		ServerNames: func() map[string]bool { return env.serverNames(p) },
 	}
 	job.Admit = func(list []install.Newcomer) ([]string, error) { return env.admit(job, list) }
 	// The embedded installation does not know what the harness has that will run.

@@ -242,13 +242,22 @@ func (g *giver) respelled(d profile.Dependency, to string, files map[string][]by
 	if err != nil {
 		return "", err
 	}
+	if pkg, _, ok := g.lock.AgentPlugin(d.Name); ok {
+		// The wrapper is made anew; what matters is what it is made of.
+		if !local(pkg.Origin.Kind) {
+			return d.Spec, nil
+		}
+		if d.Spec = "file:" + pkg.Origin.Place; !path.IsAbs(pkg.Origin.Place) && !filepath.IsAbs(pkg.Origin.Place) {
+			d.Spec = "file:./" + pkg.Origin.Place
+		}
+	}
 	spec, err := install.ParseDependency(d.Name, d.Spec, from)
 	if err != nil || !local(spec.Kind) {
 		return d.Spec, err
 	}
 	inside, err := filepath.Rel(from, spec.Place)
 	if spec.Kind == install.Archive && err == nil && filepath.IsLocal(inside) {
-		if _, kept := g.lock.Sources[d.Name]; kept {
+		if _, kept := g.lock.Sources[d.Name]; kept && path.Dir(filepath.ToSlash(inside)) == install.KeptDir {
 			return "file:" + filepath.ToSlash(inside), nil // the job puts it there
 		}
 		if install.CheckArchive(spec.Place, g.lock.Nodes["node_modules/"+d.Name].Integrity) == nil {

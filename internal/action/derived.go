@@ -26,7 +26,7 @@ func rebuilt(ctx context.Context, env Env, name profile.Name) (warnings []string
 	if !staging.Unclean(place) {
 		return nil
 	}
-	lost, err := env.lost(place.Dir)
+	lost, err := env.lost(name, place.Dir)
 	if err == nil && len(lost) > 0 {
 		if lost, err = env.rebuild(ctx, name); err == nil && len(lost) > 0 {
 			warnings = []string{fmt.Sprintf("profile %s: these packages were damaged when the machine stopped, and were laid out again: %s", name, placesInWords(lost))}
@@ -48,13 +48,13 @@ func rebuilt(ctx context.Context, env Env, name profile.Name) (warnings []string
 }
 
 // lost is what a power loss has taken of a profile's packages.
-func (env Env) lost(dir string) ([]string, error) {
+func (env Env) lost(name profile.Name, dir string) ([]string, error) {
 	lock, err := lockIn(dir)
 	if lock == nil || err != nil {
 		return nil, err
 	}
 	packages := store.Open(env.Home.StoreDir())
-	lost, err := install.Lost(dir, lock, packages)
+	lost, err := install.Lost(dir, env.Home.PluginDataDir(name), lock, packages)
 	return lost, errors.Join(err, packages.Close())
 }
 
@@ -83,7 +83,7 @@ func (env Env) rebuild(ctx context.Context, name profile.Name) (lost []string, e
 		return nil, err
 	}
 	// Somebody else may have been faster.
-	if lost, err = env.lost(tx.Dir()); err != nil || len(lost) == 0 {
+	if lost, err = env.lost(name, tx.Dir()); err != nil || len(lost) == 0 {
 		return nil, err
 	}
 	return lost, env.withJob(PluginOptions{Name: name}, tx, p, func(j *install.Job) error {

@@ -281,7 +281,7 @@ func (env Env) checkFiles(i *runtimes.Installed, packages *store.Store, problem 
 		lock := readableLock(file)
 		if lock == nil {
 			problem("%s is not there, or cannot be read", file)
-		} else if damaged, err := install.Damaged(i.Dir, lock, packages); err != nil {
+		} else if damaged, err := install.Damaged(i.Dir, "", lock, packages); err != nil {
 			problem("the packages: %v", err)
 		} else if len(damaged) > 0 {
 			problem("not as they were installed: %s", placesInWords(damaged))

@@ -280,7 +280,7 @@ func (a *Archive) take(env Env, done *AddedSet) (taken []install.Taken, files ma
 			at := install.KeptPlace(node.Name, node.Version, node.Integrity)
 			files[at] = data
 			t.Spec = "file:" + at
-			if written, ok := a.lock.Sources[d.Name]; ok {
+			if written, ok := a.lock.Sources[d.Name]; ok && !node.AgentPlugin { // that one is made of the archive itself
 				t.Written = &written
 			}
 		}

@@ -43,6 +43,8 @@ type PluginOptions struct {
 	DryRun bool
 	// Expect is what the packages of [Add] have to be.
 	Expect Expect
+	// Purge makes [Remove] delete the data of Agent Plugins, too.
+	Purge bool
 	// Force goes on though the profile would not start afterwards.
 	Force  bool
 	Events install.Events

@@ -71,6 +71,9 @@ func RenameProfile(ctx context.Context, env Env, opts PluginOptions, from profil
 	if err := env.moveChosen(ctx, from, to, done); err != nil {
 		return nil, err
 	}
+	for _, warning := range env.movePluginData(from, to) {
+		done.warn("%s", warning)
+	}
 	opts.Name = to
 	if err := env.settle(ctx, opts, was, is, done); err != nil && !left {
 		done.warn("the profile has its new name, and its package.json may still name the old one: %v", err)

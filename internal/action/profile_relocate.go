@@ -113,14 +113,14 @@ func local(kind install.Kind) bool {
 	return kind == install.Archive || kind == install.Folder || kind == install.Link
 }
 
-// linksInside says whether a lockfile links to folders in the profile itself.
-// Such links name the profile's directory.
+// linksInside says whether a lockfile links to folders in the profile itself, or has
+// Agent Plugins. Links and wrappers name the profile's directory.
 func linksInside(lock *install.Lock) bool {
 	if lock == nil {
 		return false
 	}
 	for _, n := range lock.Nodes {
-		if n.Origin.Kind == install.Link && n.Origin.Place != ".." && !strings.HasPrefix(n.Origin.Place, "../") && !filepath.IsAbs(n.Origin.Place) {
+		if n.AgentPlugin || n.Origin.Kind == install.Link && n.Origin.Place != ".." && !strings.HasPrefix(n.Origin.Place, "../") && !filepath.IsAbs(n.Origin.Place) {
 			return true
 		}
 	}

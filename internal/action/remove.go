@@ -10,6 +10,19 @@ import (
 // Remove takes packages out of a profile. Names that it does not depend on are
 // only told of, unless strict makes them an error.
 func Remove(ctx context.Context, env Env, opts PluginOptions, names []string, strict bool) (*Report, error) {
+	report, err := remove(ctx, env, opts, names, strict)
+	if err != nil || !opts.Purge || opts.DryRun {
+		return report, err
+	}
+	for _, name := range names {
+		if err := env.purgeData(opts.Name, name); err != nil {
+			return nil, err
+		}
+	}
+	return report, nil
+}
+
+func remove(ctx context.Context, env Env, opts PluginOptions, names []string, strict bool) (*Report, error) {
 	there, absent := names, []string(nil)
 	if !strict {
 		p, err := env.opened(ctx, opts.Name)

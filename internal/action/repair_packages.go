@@ -273,7 +273,7 @@ func (r *repair) linkLost(name string) (bool, error) {
 		return false, err
 	}
 	spec, err := install.ParseDependency(name, wanted, dir)
-	if !ok || err != nil || spec.Kind != install.Link {
+	if _, _, isPlugin := r.lock.AgentPlugin(name); !ok || err != nil || spec.Kind != install.Link || isPlugin {
 		return false, nil
 	}
 	_, err = os.Stat(spec.Place)
@@ -308,7 +308,7 @@ func (r *repair) lookAtDependencies(packages *store.Store) error {
 	if r.lock == nil {
 		return nil
 	}
-	damaged, err := install.Damaged(r.dir, r.lock, packages)
+	damaged, err := install.Damaged(r.dir, r.env.Home.PluginDataDir(r.opts.Name), r.lock, packages)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (j *Job) build(ctx context.Context, c *contents, t *tree) error {
 	approved := map[string]string{}
 	if j.Approved != nil {
 		for at, n := range t.lock.Nodes {
-			if n.Origin.Kind == Link || t.isSkipped(at) {
+			if n.linked() || t.isSkipped(at) {
 				continue
 			}
 			by, err := j.Approved(scripted(n))
@@ -449,7 +449,7 @@ func (t *tree) withScripts(places func(at string) bool) ([]WithScripts, error) {
 	seen := map[store.Integrity]bool{}
 	for _, at := range sortedKeys(t.lock.Nodes) {
 		n := t.lock.Nodes[at]
-		if n.Origin.Kind == Link || seen[n.Integrity] || t.isSkipped(at) || !places(at) {
+		if n.linked() || seen[n.Integrity] || t.isSkipped(at) || !places(at) {
 			continue
 		}
 		seen[n.Integrity] = true

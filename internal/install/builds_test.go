@@ -230,11 +230,11 @@ func TestDamagedBuild(t *testing.T) {
 	packages := w.openStore()
 	defer packages.Close()
 	dir := w.ground("x").place.Dir
-	if got, err := Damaged(dir, lock, packages); err != nil || len(got) > 0 {
+	if got, err := Damaged(dir, "", lock, packages); err != nil || len(got) > 0 {
 		t.Fatalf("%v %v", got, err)
 	}
 	w.must(rewrite(w.inModules("a/out"), "edited"))
-	got, err := Damaged(dir, lock, packages)
+	got, err := Damaged(dir, "", lock, packages)
 	if err != nil || !slices.Equal(got, []string{"node_modules/a"}) {
 		t.Fatalf("%v %v", got, err)
 	}

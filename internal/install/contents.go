@@ -135,7 +135,7 @@ func (t *tree) pieces(wanted func(at string) bool) []*piece {
 	byID := make(map[store.Integrity]*piece, len(t.lock.Nodes))
 	for _, at := range sortedKeys(t.lock.Nodes) {
 		n := t.lock.Nodes[at]
-		if n.Origin.Kind == Link || t.isSkipped(at) || t.isBuilt(at) || !wanted(at) {
+		if n.linked() || t.isSkipped(at) || t.isBuilt(at) || !wanted(at) {
 			continue
 		}
 		if known := byID[n.Integrity]; known != nil {

@@ -20,18 +20,18 @@ import (
 //
 // Contents are held against the store's hashes. A package that the store does
 // not know any more has to be the locked one by its package.json. What another
-// package manager laid out is not looked at.
-func Damaged(dir string, lock *Lock, packages *store.Store) ([]string, error) {
-	return damaged(dir, lock, packages, false)
+// package manager laid out is not looked at. pluginData is [Job.PluginData].
+func Damaged(dir, pluginData string, lock *Lock, packages *store.Store) ([]string, error) {
+	return damaged(dir, pluginData, lock, packages, false)
 }
 
 // Lost is [Damaged] without packages that somebody edited, see
 // [store.Entry.Edited]: what a power loss may have taken.
-func Lost(dir string, lock *Lock, packages *store.Store) ([]string, error) {
-	return damaged(dir, lock, packages, true)
+func Lost(dir, pluginData string, lock *Lock, packages *store.Store) ([]string, error) {
+	return damaged(dir, pluginData, lock, packages, true)
 }
 
-func damaged(dir string, lock *Lock, packages *store.Store, keepEdits bool) ([]string, error) {
+func damaged(dir, pluginData string, lock *Lock, packages *store.Store, keepEdits bool) ([]string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func damaged(dir string, lock *Lock, packages *store.Store, keepEdits bool) ([]s
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{dir: dir, files: dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), built: now.built}
+	t := &tree{dir: dir, files: dir, lock: lock, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), built: now.built, pluginData: pluginData}
 	switch {
 	case now.manager:
 		return nil, nil
@@ -88,6 +88,9 @@ func (t *tree) isWhole(at string, i item, checked bool) (bool, error) {
 		return false, nil
 	}
 	n, isPackage := t.lock.Nodes[at]
+	if isPackage && n.AgentPlugin {
+		return t.wrapperStands(at, checked)
+	}
 	if !isPackage || n.Origin.Kind == Link {
 		return true, nil
 	}
@@ -101,7 +104,7 @@ func (t *tree) isWhole(at string, i item, checked bool) (bool, error) {
 
 func (t *tree) isEdited(at string) (bool, error) {
 	n, isPackage := t.lock.Nodes[at]
-	if !isPackage || n.Origin.Kind == Link {
+	if !isPackage || n.linked() {
 		return false, nil
 	}
 	return t.entries[t.contentAt(at)].Edited(filepath.Join(t.files, filepath.FromSlash(at)))

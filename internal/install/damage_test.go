@@ -82,7 +82,7 @@ func TestDamaged(t *testing.T) {
 				t.Helper()
 				packages := w.openStore()
 				defer packages.Close()
-				list, err := Damaged(w.ground("x").place.Dir, w.lock("x"), packages)
+				list, err := Damaged(w.ground("x").place.Dir, "", w.lock("x"), packages)
 				w.must(err)
 				return list
 			}
@@ -119,7 +119,7 @@ func TestDamagedIsNotWhatOthersLaidOut(t *testing.T) {
 	w.write("profiles/x/node_modules/.modules.yaml", "")
 	packages := w.openStore()
 	defer packages.Close()
-	got, err := Damaged(w.ground("x").place.Dir, w.lock("x"), packages)
+	got, err := Damaged(w.ground("x").place.Dir, "", w.lock("x"), packages)
 	if err != nil || len(got) > 0 {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -157,7 +157,7 @@ func TestLost(t *testing.T) {
 	w.must(os.Remove(w.inModules("@acme/bins/package.json")))
 
 	packages := w.openStore()
-	lost, err := Lost(w.ground("x").place.Dir, w.lock("x"), packages)
+	lost, err := Lost(w.ground("x").place.Dir, "", w.lock("x"), packages)
 	w.must(errors.Join(err, packages.Close()))
 	if diff := cmp.Diff([]string{"node_modules/@acme/bins", "node_modules/is-number"}, lost); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)

@@ -67,6 +67,9 @@ func (l *Lock) fits(w Wish, r *resolver) error {
 		return nil // an override takes it away
 	}
 	n, ok := l.Nodes["node_modules/"+w.Name]
+	if ok && isWrapped(n.Package, w.Name, w.Wanted) {
+		return nil
+	}
 	if !ok && w.Optional {
 		return nil // it could not be had
 	}

@@ -202,7 +202,14 @@ func (s *sources) atCommit(ctx context.Context, spec Spec) (*Package, error) {
 			return nil, err
 		}
 	}
-	pkg, err := s.described(ShownSpec(origin.Place), entry.Dir(), spec, entry.Integrity)
+	pkg, err := s.asPlugin(ctx, spec, entryFolder{entry}, entry.Dir())
+	if pkg != nil && err == nil {
+		pkg.Origin, pkg.Integrity = origin, entry.Integrity
+		return pkg, nil
+	}
+	if err == nil {
+		pkg, err = s.described(ShownSpec(origin.Place), entry.Dir(), spec, entry.Integrity)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +251,11 @@ func (s *sources) fromCommit(ctx context.Context, source GitSource, commit git.C
 	}
 	defer tree.Close()
 	if asked != nil {
-		note, err := s.job.checkRoot(ctx, below{*asked, &source}, tree)
+		note := ""
+		is, _, err := isPlugin(ctx, tree, asked.Plugin)
+		if err == nil && !is {
+			note, err = s.job.checkRoot(ctx, below{*asked, &source}, tree)
+		}
 		if err != nil {
 			return store.Entry{}, err
 		}

@@ -34,6 +34,13 @@ func (e *OtherPackageError) Hint() string { return e.hint }
 // its places.
 func (j *Job) holdNames(lock *Lock, n *piece, entry store.Entry) error {
 	name, version := entry.Package()
+	if n.located.AgentPlugin && n.located.Origin.Kind != Registry {
+		if p, _, err := loadPlugin(entry.Dir()); err == nil {
+			name, version = p.Manifest.Name.String(), pluginVersion(p.Manifest.Version)
+		} else {
+			name, version = "", ""
+		}
+	}
 	for _, at := range n.places {
 		if isNamed(lock.Nodes[at].Package, name, version) {
 			continue

@@ -95,6 +95,12 @@ type Job struct {
 	// MustBuild says of a package whose scripts fail that the change is refused,
 	// also where it stands without what they make; nil says so of none.
 	MustBuild func(Scripted) bool
+	// PluginData is the directory in which each Agent Plugin of the profile has one
+	// for its data.
+	PluginData string
+	// ServerNames is the names of MCP servers that rows of the profile have which are
+	// of no Agent Plugin; nil is that there are none.
+	ServerNames func() map[string]bool
 	// Logs is the directory for what scripts print; "" keeps nothing.
 	Logs string
 
@@ -186,6 +192,8 @@ type Change struct {
 	CommitBefore string      `json:"commitBefore,omitempty"`
 	Commit       string      `json:"commit,omitempty"`
 	Layer        LayerChange `json:"layer"`
+	// AgentPlugin says that it is one, of which dsh makes a bundle.
+	AgentPlugin bool `json:"agentPlugin,omitempty"`
 	// Shadowed says that the installation has a bundle of this name, whose
 	// layer is the one that counts.
 	Shadowed bool `json:"shadowed,omitempty"`
@@ -195,6 +203,10 @@ type Change struct {
 type AddOptions struct {
 	Kind  profile.DependencyKind // "" keeps where it stands, else dependencies
 	Exact bool                   // save exact versions
+	// AgentPlugin takes what is asked for for an Agent Plugin, also where it has a
+	// layer of its own.
+	AgentPlugin bool
+	As          string // the name to install an Agent Plugin under; "" is its own
 }
 
 // Add installs the packages that specs name and makes the bundles among them
@@ -205,10 +217,15 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 	}
 	find, ctx, done := j.sources(ctx)
 	defer done()
+	if opts.As != "" && len(specs) != 1 {
+		return nil, fault.Errorf(fault.Other, "one package can be given a name, and %d are to be added", len(specs))
+	}
 	if err := find.admits(specs); err != nil {
 		return nil, err
 	}
+	specs = slices.Clone(specs)
 	picked := make([]*Package, len(specs))
+	pluginNames := make([]string, len(specs)) // of those that are Agent Plugins
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelRequests)
 	for i, spec := range specs {
@@ -216,7 +233,12 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 			continue
 		}
 		group.Go(func() (err error) {
-			if picked[i], err = find.find(groupCtx, spec); err == nil && spec.Kind == Git && spec.Git.Browsed {
+			spec.Plugin = MayBePlugin
+			if opts.AgentPlugin {
+				spec.Plugin = MustBePlugin
+			}
+			picked[i], specs[i], pluginNames[i], err = find.findPlugin(groupCtx, spec)
+			if err == nil && spec.Kind == Git && spec.Git.Browsed {
 				// What the address means is known now, and stays.
 				source, _, err := find.reading(groupCtx, *spec.Git)
 				if err != nil {
@@ -232,6 +254,20 @@ func (j *Job) Add(ctx context.Context, specs []Spec, opts AddOptions) (*Result, 
 	}
 	var names []string
 	for i, spec := range specs {
+		if pluginNames[i] != "" {
+			name, err := j.addPlugin(find, spec, picked[i], pluginNames[i], opts)
+			if err != nil {
+				return nil, err
+			}
+			if slices.Contains(names, name) {
+				return nil, fault.Errorf(fault.Other, "%s is named twice", name)
+			}
+			names = append(names, name)
+			continue
+		}
+		if opts.As != "" {
+			return nil, fault.Errorf(fault.Other, "%s is no Agent Plugin, and only those are installed under another name by --as", spec.Shown())
+		}
 		if spec.Name == "" {
 			spec.Name = picked[i].Name
 		}
@@ -326,6 +362,9 @@ func (j *Job) linksLead(names []string) error {
 	for _, name := range names {
 		wanted, _, _ := j.manifest.Dependency(name)
 		spec, err := ParseDependency(name, wanted, j.Dir)
+		if n, _ := j.locked.at("node_modules/" + name); isWrapped(n.Package, name, wanted) || isWrapped(j.pinned[name], name, wanted) {
+			continue // its wrapper is made anew
+		}
 		if err != nil || spec.Kind != Link {
 			continue
 		}
@@ -386,6 +425,9 @@ func (j *Job) Update(ctx context.Context, names []string, latest bool) (*Result,
 // its name.
 func (j *Job) raise(ctx context.Context, find *sources, name string, latest, named bool) error {
 	old, kind, _ := j.manifest.Dependency(name)
+	if n, ok := j.locked.at("node_modules/" + name); ok && isWrapped(n.Package, name, old) {
+		return j.raisePlugin(ctx, find, name, n, latest, named)
+	}
 	if w, ok := j.locked.source(name); ok && keptAt(old, j.Dir) != "" {
 		return j.fetchAgain(ctx, find, name, w, named)
 	}

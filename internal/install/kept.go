@@ -185,16 +185,18 @@ func isGone(file string) bool {
 }
 
 // writtenFor is what the archives were made of that the profile depends on by a
-// lock.
+// lock, and what its Agent Plugins were asked for as.
 func (j *Job) writtenFor(lock *Lock) map[string]Written {
 	var all map[string]Written
 	for name, wanted := range lock.Wanted {
 		at := keptAt(wanted, j.Dir)
-		if at == "" {
+		n, _ := lock.at("node_modules/" + name)
+		isPlugin := isWrapped(n.Package, name, wanted)
+		if at == "" && !isPlugin {
 			continue
 		}
 		w, ok := j.written[name]
-		if !ok && j.locked != nil && keptAt(j.locked.Wanted[name], j.Dir) == at {
+		if !ok && j.locked != nil && (isPlugin || keptAt(j.locked.Wanted[name], j.Dir) == at) {
 			w, ok = j.locked.Sources[name]
 		}
 		if ok {

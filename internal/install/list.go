@@ -27,6 +27,8 @@ type Listed struct {
 	// for, "" for the repository's HEAD, and the commit that is installed.
 	Ref    string `json:"ref,omitempty"`
 	Commit string `json:"commit,omitempty"`
+	// AgentPlugin says that it is one, of which dsh made a bundle.
+	AgentPlugin bool `json:"agentPlugin,omitempty"`
 }
 
 // Trace notes of each in a list of dependencies what the lockfile has of where
@@ -39,6 +41,9 @@ func (l *Lock) Trace(list []Listed, m *profile.Manifest, dir string) {
 		n, ok := l.at("node_modules/" + d.Name)
 		if !ok {
 			continue
+		}
+		if n.AgentPlugin {
+			d.AgentPlugin, d.Written = true, ShownSpec(written.From)
 		}
 		if d.Integrity = n.Integrity.String(); n.Origin.Kind != Registry || n.Origin.Place != "" {
 			d.From = ShownSpec(n.Origin.Place)

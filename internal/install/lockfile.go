@@ -39,6 +39,10 @@ type Package struct {
 	OS, CPU, Libc []string          // platforms; empty means any
 	Bin           map[string]string // program name -> file
 
+	// AgentPlugin says that the content is an Agent Plugin, of which a wrapper is
+	// made that is a bundle: see [AgentPluginsDir]. node_modules links to that.
+	AgentPlugin bool
+
 	// Node is the releases of Node.js that it is for, "" for any. The lockfile
 	// does not hold it: whoever is in there was found to be right.
 	Node string
@@ -54,8 +58,8 @@ type Lock struct {
 	AutoPeers bool              // peers that nobody provides are among the packages
 	Omitted   []string          // sorted names that are left to the installation
 
-	// Sources is what archives of [KeptDir] were made of, by the name of the
-	// dependency.
+	// Sources is what archives of [KeptDir] were made of, and what Agent Plugins
+	// were asked for as, by the name of the dependency.
 	Sources map[string]Written
 }
 

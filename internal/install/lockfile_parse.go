@@ -250,6 +250,8 @@ func (p *lockParser) endNode() error {
 	switch {
 	case !ValidName(p.node.Name):
 		return fmt.Errorf("line %d: %q is no package name", p.nodeLine, p.node.Name)
+	case p.node.AgentPlugin && (p.node.Origin.Kind == Link || parentPlace(p.at) != "" || strings.Contains(nameAt(p.at), "/")):
+		return fmt.Errorf("line %d: %q is no place for an Agent Plugin", p.nodeLine, p.at)
 	case p.node.Origin.Kind != Link && p.node.Integrity.IsZero():
 		return fmt.Errorf("line %d: %q has no integrity", p.nodeLine, p.at)
 	}
@@ -269,6 +271,8 @@ func (p *lockParser) field(v *lockValue, below *lockParent) (err error) {
 		n.Integrity, err = v.integrity()
 	case "optional":
 		n.Optional, err = v.boolean()
+	case "agentPlugin":
+		n.AgentPlugin, err = v.boolean()
 	case "os":
 		n.OS, err = v.list()
 	case "cpu":

@@ -41,6 +41,9 @@ func (l *Lock) Bytes() []byte {
 		if n.Optional {
 			w.scalar(2, "optional", "true")
 		}
+		if n.AgentPlugin {
+			w.scalar(2, "agentPlugin", "true")
+		}
 		w.list(2, "os", n.OS)
 		w.list(2, "cpu", n.CPU)
 		w.list(2, "libc", n.Libc)

@@ -104,6 +104,9 @@ func (j *Job) Outdated(ctx context.Context, m *profile.Manifest, lock *Lock, nam
 		spec, err := ParseDependency(d.Name, d.spec, j.Dir)
 		if w, ok := lock.source(d.Name); ok && keptAt(d.spec, j.Dir) != "" {
 			spec, err = ParseSpec(w.From, j.Dir)
+		} else if n, has := lock.at("node_modules/" + d.Name); ok && has && n.AgentPlugin {
+			spec, err = ParseDependency(d.Name, w.From, j.Dir)
+			d.Spec, d.spec = ShownSpec(w.From), w.From
 		}
 		if err == nil && spec.Kind == Git && !j.Offline {
 			asked++

@@ -119,6 +119,9 @@ func (j *Job) describe(t *tree, name string, before, now installed) Change {
 	}
 	if w, ok := t.lock.source(name); ok {
 		ch.From = w.From
+		if n.Package != nil && n.AgentPlugin {
+			ch.From, ch.AgentPlugin = ShownSpec(w.From), true
+		}
 	}
 	switch {
 	case !depends:

@@ -69,7 +69,7 @@ func (j *Job) resolution(ctx context.Context, find *sources, wishes []Wish, c ch
 // layOut brings what a lock, whose text is given, asks for into the store, and
 // puts into the transaction what makes node_modules of it.
 func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte) (*Result, error) {
-	t := &tree{dir: j.Dir, files: j.Files, lock: lock, text: text, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), copied: j.settings.Copy}
+	t := &tree{dir: j.Dir, files: j.Files, lock: lock, text: text, entries: map[store.Integrity]store.Entry{}, skipped: platformSkips(lock), copied: j.settings.Copy, pluginData: j.PluginData}
 	t.foreign = len(t.skipped)
 	result := &Result{Manifest: j.manifest, tree: t, before: j.present, locked: j.locked}
 	if j.Events.Linking != nil {
@@ -82,6 +82,11 @@ func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte
 	if result.Tree, err = j.stage(ctx, find.contents, t); err != nil {
 		return nil, err
 	}
+	wrappers, err := j.stageWrappers(ctx, find.contents, t)
+	if err != nil {
+		return nil, err
+	}
+	result.Tree.Changed += wrappers
 	if err := j.holdContents(t); err != nil {
 		return nil, err
 	}

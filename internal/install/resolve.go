@@ -390,7 +390,7 @@ func (r *resolver) recall(n *need, asker *Package, from *lockSpot, isLocked bool
 		// What the tag means today is what the manifest's author wants.
 	case !asked && !(isLocked && !own && n.demand.remains(spot.Package)) && !n.demand.check(spot.Package):
 		got.leftOut = isOut
-	case n.demand.spec.Kind == spot.Origin.Kind:
+	case n.demand.spec.Kind == spot.Origin.Kind, own && isWrapped(spot.Package, n.name, n.wanted):
 		got.kept = spot.Package
 	}
 	return got

@@ -93,6 +93,9 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 	case Registry:
 		return s.fromRegistry(ctx, spec)
 	case Link:
+		if n, _ := s.job.locked.at("node_modules/" + spec.Name); isWrapped(n.Package, spec.Name, spec.Text) {
+			return n.Package, nil // what it is made of is asked for by update alone
+		}
 		return s.fromLink(spec)
 	case Git:
 		return s.fromGit(ctx, spec)
@@ -100,6 +103,12 @@ func (s *sources) find(ctx context.Context, spec Spec) (*Package, error) {
 	entry, err := s.content(ctx, Origin{spec.Kind, originPlace(spec, s.job.Dir)}, store.Integrity{})
 	if err != nil {
 		return nil, err
+	}
+	if pkg, err := s.asPlugin(ctx, spec, entryFolder{entry}, entry.Dir()); pkg != nil || err != nil {
+		if pkg != nil {
+			pkg.Origin, pkg.Integrity = Origin{spec.Kind, originPlace(spec, s.job.Dir)}, entry.Integrity
+		}
+		return pkg, err
 	}
 	note := ""
 	if spec.Kind != Folder {

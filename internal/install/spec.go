@@ -35,6 +35,8 @@ type Spec struct {
 	// Relative says that a manifest wrote Place relative to the profile.
 	Relative bool
 	Text     string // as it was written
+	// Plugin says whether what is asked for may be an Agent Plugin.
+	Plugin PluginMode
 }
 
 // String is what was written, in the form in which it was written. What may be

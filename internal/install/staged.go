@@ -26,6 +26,9 @@ func (r *Result) Staged(name string) (s Staged, ok bool) {
 	switch {
 	case locked && t.skipped[at]:
 		return s, false
+	case locked && n.AgentPlugin:
+		s.Dir = nativePlace(t.dir, wrapperPlace(name))
+		s.Files = t.filesAt(at)
 	case locked && n.Origin.Kind == Link:
 		s.Dir = nativePlace(t.dir, n.Origin.Place)
 		s.Files = seenAt(t.dir, t.files, n.Origin.Place)

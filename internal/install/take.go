@@ -46,7 +46,11 @@ func (j *Job) Take(ctx context.Context, deps []Taken, from *Lock) (*Result, erro
 			d.Kind = profile.Dependencies
 		}
 		names[i] = d.Name
-		j.manifest.SetDependency(d.Kind, d.Name, d.Spec)
+		if n, ok := from.at("node_modules/" + d.Name); ok && n.AgentPlugin {
+			j.takePlugin(d, from, n)
+		} else {
+			j.manifest.SetDependency(d.Kind, d.Name, d.Spec)
+		}
 		if d.Written != nil {
 			j.written[d.Name] = *d.Written
 			if at := keptAt(d.Spec, j.Dir); at != "" {

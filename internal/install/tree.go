@@ -53,6 +53,9 @@ type tree struct {
 	foreign int                             // how many of skipped are for other platforms
 	damaged map[string]bool                 // places where something stands that is not as it was laid out
 	copied  bool                            // nothing in it is a link to a file of the store
+	// wrappers is where those of Agent Plugins are staged that change, by place.
+	wrappers   map[string]string
+	pluginData string // the directory with the data of Agent Plugins
 	// laid says of a place whether the change lays it out anew; nil is nowhere.
 	laid func(at string) bool
 	// told is what is known of packages whose content is not in the store, in a
@@ -69,7 +72,10 @@ func (t *tree) items() map[string]item {
 			continue
 		}
 		n := t.lock.Nodes[at]
-		if n.Origin.Kind == Link {
+		if n.AgentPlugin {
+			place := wrapperPlace(nameAt(at))
+			items[at] = item{link: linkTarget(t.dir, at, place), leads: nativePlace(t.dir, place)}
+		} else if n.Origin.Kind == Link {
 			items[at] = item{link: linkTarget(t.dir, at, n.Origin.Place), leads: nativePlace(t.dir, n.Origin.Place)}
 		} else {
 			items[at] = item{content: t.contentAt(at), built: t.isBuilt(at)}
@@ -196,7 +202,12 @@ func (t *tree) isMarked(marker []byte) bool {
 // filesAt is where the files of the package at a place are until the change is
 // committed.
 func (t *tree) filesAt(at string) string {
-	if n := t.lock.Nodes[at]; n.Origin.Kind == Link {
+	if n := t.lock.Nodes[at]; n.Package != nil && n.AgentPlugin {
+		if staged, ok := t.wrappers[at]; ok {
+			return staged
+		}
+		return filepath.Join(t.files, filepath.FromSlash(wrapperPlace(nameAt(at))))
+	} else if n.Package != nil && n.Origin.Kind == Link {
 		return seenAt(t.dir, t.files, n.Origin.Place)
 	} else if entry, ok := t.entries[t.contentAt(at)]; ok && t.laid != nil && t.laid(at) {
 		return entry.Dir()
@@ -484,7 +495,7 @@ func (j *Job) stageChanges(ctx context.Context, c *contents, b *builder) (TreeCh
 // place in its node_modules.
 func (j *Job) brings(c *contents, t *tree, up, at string) bool {
 	n := t.lock.Nodes[up]
-	if n.Origin.Kind == Link {
+	if n.linked() {
 		return false
 	}
 	if id, built := t.built[up]; built {

@@ -77,8 +77,12 @@ func (h Home) Dir() string { return h.dir }
 // is a link to another profile of the home has the state of that one: there is one
 // lock, one journal and one history for a directory.
 func (h Home) Place(name Name) staging.Place {
-	return staging.Place{Dir: h.ProfileDir(name), State: h.StateDir(h.Real(name)), Derived: []string{"node_modules", rootFile}}
+	return staging.Place{Dir: h.ProfileDir(name), State: h.StateDir(h.Real(name)), Derived: []string{"node_modules", "agent-plugins", rootFile}}
 }
+
+// PluginDataDir holds the data of a profile's Agent Plugins, a directory for each.
+// It is no part of the profile.
+func (h Home) PluginDataDir(name Name) string { return h.Path("plugin-data", h.Real(name).text) }
 
 // Real is the name of the profile of this home to which a name leads by links, the
 // name itself where it is no link to one.

@@ -58,6 +58,7 @@ type Tx struct {
 	seen    map[string]sight
 	files   int
 	saved   int
+	after   []func()
 	ended   bool
 }
 
@@ -316,8 +317,17 @@ func (tx *Tx) Commit() error {
 		return errors.New("changing the profile: the transaction has ended")
 	}
 	err := tx.commit()
+	if err == nil {
+		for _, f := range tx.after {
+			f()
+		}
+	}
 	return errors.Join(err, tx.end(err == nil))
 }
+
+// Then makes a commit that succeeds call f: for what stands beside the profile, can
+// be made again, and may fail without harm.
+func (tx *Tx) Then(f func()) { tx.after = append(tx.after, f) }
 
 // Rollback ends the transaction without a change. After [Tx.Commit] it does
 // nothing.

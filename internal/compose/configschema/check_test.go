@@ -72,7 +72,8 @@ func TestCheckInBox(t *testing.T) {
 		{mcp, "{transport: streamable-http, serverName: a, url: 'http://b'}", nil},
 		{mcp, "{transport: stdio, serverName: a, url: 'http://b'}", []string{`"command" is missing`, `unknown key "url"`}},
 		{mcp, "{transport: streamable-http, serverName: a, ulr: 'http://b'}", []string{`unknown key "ulr"; did you mean "url"?`, `"url" is missing`}},
-		{mcp, "{transport: sse, serverName: a, url: 'http://b'}", []string{`transport must be "stdio" or "streamable-http"`}},
+		{mcp, "{transport: sse, serverName: a, url: 'http://b'}", nil},
+		{mcp, "{transport: http, serverName: a, url: 'http://b'}", []string{`transport must be "stdio", "streamable-http" or "sse"`}},
 		{mcp, "{serverName: a, command: b}", []string{`"transport" is missing`}},
 		{mcp, "{serverName: a, url: b}", []string{`"transport" is missing`}},
 		{mcp, "{transport: stdio, serverName: 'a b', command: '', args: [1]}", []string{
