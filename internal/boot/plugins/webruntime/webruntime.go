@@ -76,9 +76,15 @@ func New(open func(address, dir string) error) host.Plugin {
 				if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil {
 					dir = p.Cwd
 				}
+				result := make(chan error, 1)
 				// The words of a command line can be read by every user of the machine.
-				if err := open(server.OnceURL(), dir); err != nil {
-					r.Logf("no browser is opened: %v", err)
+				go func() { result <- open(server.OnceURL(), dir) }()
+				select {
+				case <-ctx.Done(): // the browser may come all the same
+				case err := <-result:
+					if err != nil {
+						r.Logf("no browser is opened: %v", err)
+					}
 				}
 				return nil
 			})
