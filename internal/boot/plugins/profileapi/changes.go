@@ -62,13 +62,12 @@ type checkBody struct {
 }
 
 func (a *api) checkPatch(r *http.Request, body checkBody) (any, error) {
-	if a.profile == nil {
-		return nil, notFound("dsh runs without a profile")
-	}
 	if len(body.Text) > action.MaxPatchText {
 		return nil, refused(fault.Composition, "a patch file has at most %d KiB", action.MaxPatchText>>10)
 	}
-	return action.CheckPatch(r.Context(), a.env(), a.profile.Layers, body.Text)
+	return a.ofProfile(func(r *http.Request) (any, error) {
+		return action.CheckPatch(r.Context(), a.env(), a.profile.Layers, body.Text)
+	})(r)
 }
 
 type saveBody struct {

@@ -55,7 +55,7 @@ func start(ctx context.Context, r *host.Row) error {
 	}
 	server, _ := host.Service[webserver.Server](r, webserver.Service)
 	rows, _ := host.Service[slot.Rows](r, slot.Host)
-	a := &api{id: r.ID(), writable: config.Writable, rows: rows, end: ctx, hub: newHub(), logf: r.Logf, operations: &operations{}}
+	a := &api{id: r.ID(), writable: config.Writable, rows: rows, end: ctx, hub: newHub(), logf: r.Logf, operations: &operations{}, turns: make(chan struct{}, maxTurns)}
 	a.profile, _ = host.Service[*slot.ProfileContext](r, slot.Profile)
 	a.live, _ = host.Service[slot.LiveLayers](r, slot.Live)
 	a.tools, _ = host.Service[*tools.Registry](r, tools.Service)
@@ -97,7 +97,8 @@ type api struct {
 	end        context.Context  // ends with the row
 	hub        *hub
 	operations *operations
-	calls      atomic.Int32 // of tools that run
+	turns      chan struct{} // taken by endpoints that run
+	calls      atomic.Int32  // of tools that run
 	logf       func(format string, args ...any)
 }
 

@@ -22,8 +22,8 @@ import (
 func (a *api) handler() http.Handler {
 	rs := routes{}
 	rs.read("/state", a.state)
-	rs.read("/profiles", a.profiles)
-	rs.read("/profiles/{name}", a.profileDetails)
+	rs.read("/profiles", a.ofProfile(a.profiles))
+	rs.read("/profiles/{name}", a.ofProfile(a.profileDetails))
 	rs.read("/layers", a.ofProfile(a.layers))
 	rs.read("/changes", a.ofProfile(a.changes))
 	rs.read("/tree", a.ofProfile(a.tree))
@@ -42,15 +42,25 @@ func (a *api) handler() http.Handler {
 	return rs.handler()
 }
 
-// ofProfile is an endpoint about the profile that runs.
+// ofProfile is an endpoint about the profile that runs, which composes it or
+// reads much of it: few of these run at once.
 func (a *api) ofProfile(e endpoint) endpoint {
 	return func(r *http.Request) (any, error) {
 		if a.profile == nil {
 			return nil, notFound("dsh runs without a profile")
 		}
+		select {
+		case a.turns <- struct{}{}:
+			defer func() { <-a.turns }()
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
 		return e(r)
 	}
 }
+
+// maxTurns is how many endpoints of the profile run at once.
+const maxTurns = 8
 
 // stateView is what runs.
 type stateView struct {
@@ -172,9 +182,6 @@ func (a *api) hasRow(path string) error {
 
 // profiles lists those of the home.
 func (a *api) profiles(r *http.Request) (any, error) {
-	if a.profile == nil {
-		return nil, notFound("dsh runs without a home")
-	}
 	list, err := action.ListProfiles(a.env(), a.implied(), false)
 	if err != nil {
 		return nil, err
@@ -189,9 +196,6 @@ func (a *api) implied() string {
 }
 
 func (a *api) profileDetails(r *http.Request) (any, error) {
-	if a.profile == nil {
-		return nil, notFound("dsh runs without a home")
-	}
 	name, err := profile.ParseName(r.PathValue("name"))
 	if err != nil {
 		return nil, notFound("%v", err)

@@ -15,33 +15,46 @@ import (
 var update = flag.Bool("update", false, "write the answers of now into testdata")
 
 // varying is what differs from run to run in answers.
-var varying = regexp.MustCompile(`"(saved|changed|published)": "20[^"]*"|"(files|nodeModules|state)": [0-9]+`)
+var varying = regexp.MustCompile(`"(saved|changed|published|started|ended)": "20[^"]*"|"(files|nodeModules|state|bytes)": [0-9]+`)
 
-// TestAnswers holds every reading endpoint against the answer in testdata.
+// golden holds an answer against a file in testdata.
+func (w *world) golden(file string, answer any) {
+	w.Helper()
+	text := varying.ReplaceAllStringFunc(w.normal(answer), func(found string) string {
+		key, value, _ := strings.Cut(found, ": ")
+		if value[0] == '"' {
+			return key + `: "2026-12-01T12:00:00Z"`
+		}
+		return key + ": 1000"
+	})
+	file = filepath.Join("testdata", file+".json")
+	if *update {
+		must(w.T, os.WriteFile(file, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	must(w.T, err)
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		w.Errorf("%s: %s", file, diff)
+	}
+}
+
+// TestAnswers holds answers against those in testdata, from which the examples of
+// docs/web-api.md are.
 func TestAnswers(t *testing.T) {
 	w := newWorld(t, true)
 	for path, file := range map[string]string{
 		"state": "state", "tree": "tree", "layers": "layers", "changes?layer=2": "changes", "findings": "findings", "plugins": "plugins",
 		"plugins/outdated": "outdated", "generations": "generations", "patch": "patch", "profiles": "profiles", "profiles/demo": "profile",
-		"rows/hello/log": "log",
+		"rows/hello/log": "log", "skills": "skills", "servers": "servers",
 	} {
-		text := varying.ReplaceAllStringFunc(w.normal(w.get(path)), func(found string) string {
-			key, value, _ := strings.Cut(found, ": ")
-			if value[0] == '"' {
-				return key + `: "2026-12-01T12:00:00Z"`
-			}
-			return key + ": 1000"
-		})
-		golden := filepath.Join("testdata", file+".json")
-		if *update {
-			must(t, os.WriteFile(golden, []byte(text), 0o644))
-		}
-		want, err := os.ReadFile(golden)
-		must(t, err)
-		if diff := cmp.Diff(string(want), text); diff != "" {
-			t.Errorf("%s: %s", path, diff)
-		}
+		w.golden(file, w.get(path))
 	}
+	text := "- insert:\n    - {id: hello, name: x}\n"
+	w.golden("check", w.post("patch/check", map[string]any{"text": text}, http.StatusOK))
+	w.golden("refused", w.post("patch", map[string]any{"text": text, "revision": w.revision()}, http.StatusUnprocessableEntity))
+	w.golden("conflict", w.post("patch", map[string]any{"text": text, "revision": "sha256-0"}, http.StatusConflict))
+	w.golden("saved", w.post("patch", map[string]any{"text": "[]\n", "revision": w.revision()}, http.StatusOK))
+	w.golden("operation", w.run("plugins/add", map[string]any{"specs": []string{"is-number@7"}}))
 }
 
 func TestSecretsAreMasked(t *testing.T) {

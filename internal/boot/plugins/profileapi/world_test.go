@@ -171,6 +171,7 @@ func newWorld(t *testing.T, writable bool) *world {
 	dir := home.ProfileDir(name)
 	w.api = &api{
 		writable: writable, rows: w.rows, live: w.live, ready: ready, end: t.Context(), hub: newHub(), logf: t.Logf, name: name, operations: operationsOf(dir),
+		turns: make(chan struct{}, maxTurns),
 		profile: &slot.ProfileContext{
 			Name: name.String(), Dir: dir, PatchPath: filepath.Join(dir, "cordis.patch.yml"), HomeDir: home.Dir(), Cwd: home.Dir(),
 			Env: w.env, Layers: action.Layers{Name: name},
