@@ -15,6 +15,7 @@ import (
 	"runtime/metrics"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dop251/goja"
@@ -31,8 +32,12 @@ const (
 	childEnv  = "DSH_EVAL_CHILD"
 )
 
-// memoryCode is the exit code of a child that has too much memory.
-const memoryCode = 77
+// The exit codes of a child that has too much memory, and whose expression takes
+// too long.
+const (
+	memoryCode = 77
+	timeCode   = 78
+)
 
 func init() {
 	if os.Args[0] == childName && os.Getenv(childEnv) != "" {
@@ -64,6 +69,7 @@ type settings struct {
 	Environ             []string
 	Platform, Home, Dir string
 	Memory              int64
+	Time                time.Duration
 }
 
 // request is one expression and the services that it sees.
@@ -92,7 +98,8 @@ func serve(in io.Reader, out io.Writer) int {
 		return 1
 	}
 	limitMemory(s.Memory)
-	go watchMemory(uint64(s.Memory))
+	var began atomic.Int64 // what cpuTime was when the expression began; 0 while there is none
+	go watch(&began, s.Time, uint64(s.Memory))
 	answers := json.NewEncoder(out)
 	answers.SetEscapeHTML(false)
 	if err := answers.Encode(response{}); err != nil {
@@ -111,19 +118,27 @@ func serve(in io.Reader, out io.Writer) int {
 		}
 	}()
 	for r := range requests {
-		if err := answers.Encode(s.evaluate(r)); err != nil {
+		began.Store(max(int64(cpuTime()), 1))
+		resp := s.evaluate(r)
+		began.Store(0)
+		if err := answers.Encode(resp); err != nil {
 			return 1
 		}
 	}
 	return 0
 }
 
-// watchMemory ends the process when it has more memory than it may.
-func watchMemory(limit uint64) {
+// watch ends the process when an expression takes too long, or when it has more
+// memory than it may. What counts is the time of the processor, so that
+// expressions do not fail because the machine is busy.
+func watch(began *atomic.Int64, limit time.Duration, memory uint64) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	for range time.Tick(5 * time.Millisecond) {
-		if metrics.Read(sample); sample[0].Value.Uint64() > limit {
+		if metrics.Read(sample); sample[0].Value.Uint64() > memory {
 			os.Exit(memoryCode)
+		}
+		if began := began.Load(); began > 0 && cpuTime()-time.Duration(began) > limit {
+			os.Exit(timeCode)
 		}
 	}
 }

@@ -35,7 +35,8 @@ type Options struct {
 	Dir string
 	// Platform is process.platform; that of this program when empty.
 	Platform string
-	// Time is what one expression may take: a second when zero.
+	// Time is what one expression may take of the processor: a second when zero.
+	// It may last ten times as long, where the machine is busy.
 	Time time.Duration
 	// Memory is the bytes that the child may use for one expression: 256 MiB when
 	// zero. It ends itself some milliseconds after it has more; on Linux the
@@ -179,14 +180,14 @@ func (e *Evaluator) ask(ctx context.Context, req request) (response, error) {
 		}
 		e.child = c
 	}
-	resp, err := e.child.exchange(ctx, e.options.Time, req)
+	resp, err := e.child.exchange(ctx, 10*e.options.Time, req)
 	if err != nil {
 		code := e.child.kill()
 		e.child = nil
 		switch {
 		case ctx.Err() != nil:
 			return response{}, ctx.Err()
-		case errors.Is(err, context.DeadlineExceeded):
+		case errors.Is(err, context.DeadlineExceeded) || code == timeCode:
 			return response{}, newError(req.Text, fmt.Sprintf("takes longer than %s", e.options.Time), "")
 		case code == memoryCode:
 			return response{}, newError(req.Text, fmt.Sprintf("takes more than %d MiB of memory", e.options.Memory>>20), "")
@@ -257,7 +258,7 @@ func startChild(ctx context.Context, o Options) (*child, error) {
 	}
 	c := &child{cmd: cmd, in: in, answers: make(chan []byte)}
 	go c.read(out)
-	settings := settings{Environ: o.Environ, Platform: o.Platform, Home: o.Home, Dir: o.Dir, Memory: o.Memory}
+	settings := settings{Environ: o.Environ, Platform: o.Platform, Home: o.Home, Dir: o.Dir, Memory: o.Memory, Time: o.Time}
 	if _, err := c.send(ctx, startTime, settings); err != nil {
 		c.kill()
 		return nil, err
