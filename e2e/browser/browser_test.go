@@ -97,7 +97,7 @@ type tab struct {
 func newTab(t *testing.T, allowed ...string) *tab {
 	t.Helper()
 	ctx, stop := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	b := &tab{T: t, ctx: ctx}
 	var reading sync.WaitGroup
 	t.Cleanup(func() {
@@ -175,7 +175,7 @@ func (b *tab) look(w width, s scheme) {
 
 func (b *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.Fatalf("%s: %v\n%s", what, err, b.text())
@@ -209,7 +209,7 @@ func js[T any](b *tab, expression string) T {
 // until waits for an expression to be true.
 func (b *tab) until(expression string) {
 	b.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingInterval(30*time.Millisecond), chromedp.WithPollingTimeout(20*time.Second))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingInterval(30*time.Millisecond), chromedp.WithPollingTimeout(time.Minute))); err != nil {
 		b.Fatalf("waiting for %s: %v\n%s", expression, err, b.text())
 	}
 }
@@ -227,7 +227,7 @@ func (b *tab) sees(texts ...string) {
 func (b *tab) click(selector string) {
 	b.Helper()
 	click := func() error {
-		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 		defer cancel()
 		return chromedp.Do(ctx, chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible, chromedp.NodeEnabled))
 	}

@@ -227,8 +227,12 @@ func TestPatchEditor(t *testing.T) {
 func TestOperation(t *testing.T) {
 	f := newFake(t)
 	begun := 0
+	forced := make(chan map[string]any, 1)
 	f.on("POST plugins/add", func(body map[string]any) (int, any) {
 		begun++
+		if begun > 4 {
+			forced <- body
+		}
 		return 202, map[string]any{"operation": "op-" + string(rune('0'+begun))}
 	})
 	cancelled := make(chan bool, 1)
@@ -273,6 +277,20 @@ func TestOperation(t *testing.T) {
 	b.sees("Nothing was changed.")
 	b.click(`[data-key="close"]`)
 	b.until(`document.querySelector("#operation").hidden`)
+
+	// What the check refuses is done when people insist.
+	b.click("form .main")
+	operation = map[string]any{"id": "op-4", "kind": "add", "title": "Adding no-such", "state": "failed", "error": map[string]any{"message": "the tree would be broken", "hint": "", "class": "composition"},
+		"findings": []any{map[string]any{"code": "x", "severity": "error", "message": "row a is there twice", "file": "cordis.patch.yml", "line": 3}}, "summary": []any{}, "warnings": []any{}}
+	b.sees("Adding no-such")
+	f.send("operation", operation)
+	b.sees("the tree would be broken", "row a is there twice")
+	b.accessible("a refused operation")
+	b.click(`[data-key="force"]`)
+	b.until(`document.querySelector("#operation .dot.busy")`)
+	if body := <-forced; body["force"] != true {
+		t.Errorf("what was sent: %v", body)
+	}
 }
 
 // TestCallForm calls a tool with the fields of its schema, and with JSON.

@@ -35,23 +35,33 @@ export const post = (path, body = {}, signal) => ask(path, {
   method: "POST", signal, body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Dsh": "1" },
 });
 
-// follow reads the stream of events until the page is left. on has a function for each event, and connected(bool). The browser itself
-// connects anew after a break; it gives up where the answer is no stream, and then we try.
+// follow reads the stream of events. on has a function for each event, and connected(bool). The browser itself connects anew after a
+// break; it gives up where the answer is no stream, and then we try. A page that nobody looks at lets go of its stream, because a
+// browser has only six connections to one server for all of its tabs.
 export function follow(on) {
-  let source, wait = 500;
+  let source = null, wait = 500, timer = 0;
+  const close = () => { source?.close(); source = null; };
   const open = () => {
-    source = new EventSource(`${base}/events`);
-    source.addEventListener("open", () => { wait = 500; on.connected(true); });
-    source.addEventListener("error", () => {
+    close();
+    const stream = source = new EventSource(`${base}/events`);
+    stream.addEventListener("open", () => { wait = 500; on.connected(true); });
+    stream.addEventListener("error", () => {
+      if (stream !== source) return;
       on.connected(false);
-      if (source.readyState !== EventSource.CLOSED) return;
-      setTimeout(open, wait);
+      if (stream.readyState !== EventSource.CLOSED) return;
+      clearTimeout(timer);
+      timer = setTimeout(open, wait);
       wait = Math.min(wait * 2, 10000);
     });
     for (const [name, handle] of Object.entries(on)) {
-      if (name !== "connected") source.addEventListener(name, (event) => handle(JSON.parse(event.data)));
+      if (name !== "connected") stream.addEventListener(name, (event) => handle(JSON.parse(event.data)));
     }
   };
   open();
-  addEventListener("pagehide", () => source.close());
+  addEventListener("pagehide", close);
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(close, 10000);
+    else if (source?.readyState !== EventSource.OPEN) open();
+  });
 }

@@ -135,6 +135,7 @@ async function ask(path, body) {
 const box = place("operation");
 const verbs = { running: "busy", done: "ok", failed: "bad", cancelled: "off" };
 let waiting = null; // { id, resolve } of the operation that run waits for
+let asked = null;   // what began the newest operation of this page: { id, path, body, title }
 let dismissed = ""; // id of the operation that was put away
 
 // run posts what begins an operation, and resolves to the operation when it has ended, or to null where it did not begin.
@@ -142,9 +143,13 @@ async function run(path, body, title) {
   const begun = await ask(path, body);
   if (!begun) return null;
   const id = begun.operation;
+  asked = { id, path, body, title };
   dismissed = "";
   say(`${title} …`);
-  if (app.operation?.id === id && app.operation.state !== "running") return app.operation;
+  if (app.operation?.id === id && app.operation.state !== "running") { // the event was faster than the answer
+    operate(app.operation);
+    return app.operation;
+  }
   return new Promise((resolve) => {
     waiting = { id, resolve };
     if (app.operation?.id !== id) operate({ id, title, state: "running" });
@@ -167,9 +172,12 @@ function operate(operation) {
   fill(box, h("header", {}, h("span", { class: `dot ${kind}`, "aria-hidden": "true" }), h("h2", {}, operation.title, h("span", { class: "hidden" }, `: ${operation.state}`)),
     ended ? button("Close", () => { dismissed = operation.id; box.hidden = true; main.focus({ preventScroll: true }); }, { class: "quiet", data: { key: "close" } })
       : button("Cancel", () => ask(`/operations/${operation.id}/cancel`), { class: "quiet", data: { key: "cancel" } })),
-  h("div", { class: "body" }, progress));
+  h("div", { class: "body" }, progress, refusedByCheck(operation) && button("Do it all the same", () => run(asked.path, { ...asked.body, force: true }, asked.title), { class: "danger", data: { key: "force" } })));
   box.hidden = false;
 }
+
+// refusedByCheck says whether an operation of this page was refused for what the tree would be, which people may want all the same.
+const refusedByCheck = (op) => op.state === "failed" && op.error?.class === "composition" && asked?.id === op.id && asked.path.startsWith("/plugins/") && asked.path !== "/plugins/approve" && !asked.body.force;
 
 // note shows what went wrong with something that was asked for.
 function note(error) {
