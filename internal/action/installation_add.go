@@ -159,8 +159,8 @@ func (a *installationAdder) install(ctx context.Context, spec install.Spec) (err
 	defer func() { err = errors.Join(err, remove()) }()
 	made := filepath.Join(temp, "made")
 	if err := a.layOut(ctx, name, release, temp, made); err != nil {
-		if !release.Tested() && fault.Hint(err) == "" {
-			err = fault.WithHint(err, "dsh ships what is known to work for %s: %s", strings.Join(runtimes.KnownReleases(), ", "), addCommand(runtimes.Known))
+		if !release.Tested() && fault.ClassOf(err) == fault.Package { // what helps a profile does not help here
+			err = fault.WithHint(err, "what is known to work is installed by %s", addCommand(runtimes.Known))
 		}
 		return fmt.Errorf("installing %s@%s: %w", runtimes.Launcher, spec.Wanted, err)
 	}
