@@ -105,7 +105,7 @@ var mayImport = map[string][]string{
 	"bundles":                          {},
 	"cmd/dsh": {
 		"internal/action", "internal/advisory", "internal/agentplugin", "internal/boot", "internal/build", "internal/catalog", "internal/fault", "internal/install", "internal/launch",
-		"internal/profile", "internal/stack", "internal/staging", "internal/trust", "internal/ui", "internal/check", "internal/compose",
+		"internal/profile", "internal/stack", "internal/staging", "internal/trust", "internal/ui", "internal/check", "internal/compose", "internal/boot/environ", "internal/boot/eval", "internal/boot/host",
 	},
 	"e2e/npmtest":  {},
 	"e2e/gittest":  {},

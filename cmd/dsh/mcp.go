@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +14,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"dsh/internal/action"
+	"dsh/internal/boot/environ"
+	"dsh/internal/boot/eval"
+	"dsh/internal/boot/host"
+	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/ui"
 )
@@ -38,15 +44,32 @@ func (r *runner) mcpCommand() *cli.Command {
 	}
 }
 
-func (r *configRun) mcpOptions() (action.MCPOptions, error) {
-	o := action.MCPOptions{
-		Dir: r.cli.String("dir"), Timeout: r.cli.Duration("timeout"), Protocol: r.cli.String("protocol"), Version: version(), Environ: r.environ,
+// mcpOptions is how servers are tried. done ends what that has started.
+func (r *configRun) mcpOptions() (o action.MCPOptions, done func(), err error) {
+	// As at a start: the .env files count.
+	snapshot, warnings, err := environ.Load(r.environ, r.env.Dir, r.env.Home.Dir(), os.ReadFile)
+	if err != nil {
+		return o, nil, err
+	}
+	for _, w := range warnings {
+		r.ui.Warn(w.String())
+	}
+	evaluator := eval.New(eval.Options{Environ: snapshot.List(), Home: r.env.Home.Dir(), Dir: r.env.Dir})
+	o = action.MCPOptions{
+		Dir: r.cli.String("dir"), Timeout: r.cli.Duration("timeout"), Protocol: r.cli.String("protocol"), Version: version(), Environ: snapshot.List(),
+		Evaluate: func(ctx context.Context, text string) (compose.Value, bool, error) {
+			value, err := evaluator.Evaluate(ctx, text, host.Scope{})
+			if _, none := value.(host.Undefined); none {
+				return nil, false, err
+			}
+			return value, true, err
+		},
 		Starting: func(server, what string) { r.ui.Say("%s: %s", ui.Clean(server), line(what)) },
 	}
 	if r.cli.IsSet("timeout") && o.Timeout <= 0 {
-		return o, fault.Errorf(fault.Other, "--timeout is a time such as 30s, and not %s", o.Timeout)
+		return o, nil, fault.Errorf(fault.Other, "--timeout is a time such as 30s, and not %s", o.Timeout)
 	}
-	return o, nil
+	return o, func() { _ = evaluator.Close() }, nil
 }
 
 func (r *configRun) mcpList() error {
@@ -88,10 +111,11 @@ func (r *configRun) mcpCheck() error {
 	if r.cli.NArg() > 1 {
 		return fault.Errorf(fault.Other, "mcp check takes the name of one server, or none for all")
 	}
-	o, err := r.mcpOptions()
+	o, done, err := r.mcpOptions()
 	if err != nil {
 		return err
 	}
+	defer done()
 	check, err := action.CheckMCP(r.ctx, r.env, r.layers, r.cli.Args().First(), o)
 	if err != nil {
 		return err
@@ -147,16 +171,20 @@ func (r *configRun) mcpCall() error {
 			`dsh mcp call files read '{"path": "notes.txt"}'`)
 	}
 	arguments := []byte(r.cli.Args().Get(2))
-	o, err := r.mcpOptions()
-	if err == nil && string(arguments) == "-" {
+	if string(arguments) == "-" {
 		if slices.Contains(r.cli.StringSlice("patch"), "-") {
 			return fault.Errorf(fault.Other, "standard input can be named only once")
 		}
-		arguments, err = r.readStdin(r.ctx)
+		var err error
+		if arguments, err = r.readStdin(r.ctx); err != nil {
+			return err
+		}
 	}
+	o, done, err := r.mcpOptions()
 	if err != nil {
 		return err
 	}
+	defer done()
 	call, err := action.CallMCP(r.ctx, r.env, r.layers, r.cli.Args().Get(0), r.cli.Args().Get(1), arguments, o)
 	if err != nil {
 		return err

@@ -49,8 +49,8 @@ type MCPServer struct {
 	Problem string `json:"problem"`
 
 	server mcp.Server
-	config mcp.Config
 	err    error
+	row    compose.Row
 }
 
 // ListMCP lists the servers of a profile.
@@ -63,7 +63,7 @@ func ListMCP(ctx context.Context, env Env, layers Layers) (*MCPList, error) {
 	h := newHistory(c.Tree)
 	eachRow(c.Tree.Rows, "", func(row compose.Row, path string) {
 		if row.Name() == mcp.PluginName {
-			list.Servers = append(list.Servers, h.mcpServer(env, row, path))
+			list.Servers = append(list.Servers, h.mcpServer(ctx, env, row, path))
 		}
 	})
 	return list, nil
@@ -78,13 +78,20 @@ func eachRow(rows []compose.Row, above string, f func(row compose.Row, path stri
 	}
 }
 
-// rowConfig reads the config of a row as its plugin would, into v. Expressions,
-// whose values only a start knows, are an error.
-func rowConfig(row compose.Row, v any) error {
+// Evaluate is the value of an expression; defined is false where it has none.
+type Evaluate func(ctx context.Context, text string) (value compose.Value, defined bool, err error)
+
+// rowConfig reads the config of a row as its plugin would, into v. Without
+// evaluate, expressions are an error.
+func rowConfig(ctx context.Context, row compose.Row, evaluate Evaluate, v any) error {
 	config := row.Config()
-	if key, expr := expressionIn(config, "config"); expr != nil {
-		return fault.WithHint(fault.Errorf(fault.Composition, "%s is the expression %q, which only a start of the profile evaluates", key, expr.Text),
-			"give the key a plain value for one run: --set")
+	if key, expr := expressionIn(config, "config"); expr != nil && evaluate == nil {
+		return &expressionError{key, expr.Text}
+	} else if expr != nil {
+		var err error
+		if config, _, err = evaluated(ctx, config, evaluate); err != nil {
+			return err
+		}
 	}
 	if config == nil {
 		return nil
@@ -99,6 +106,50 @@ func rowConfig(row compose.Row, v any) error {
 		return fault.Errorf(fault.Composition, "its config is not what the plugin takes: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
+}
+
+// expressionError is an expression that is not evaluated.
+type expressionError struct{ key, text string }
+
+func (e *expressionError) Error() string {
+	return fmt.Sprintf("%s is the expression %q, which is evaluated when the row starts", e.key, e.text)
+}
+
+// Class is that of layers.
+func (e *expressionError) Class() fault.Class { return fault.Composition }
+
+// evaluated is a value with those of its expressions in their places. The key of
+// one that has none is left out.
+func evaluated(ctx context.Context, v compose.Value, evaluate Evaluate) (value compose.Value, defined bool, err error) {
+	switch v := v.(type) {
+	case compose.Expr:
+		return evaluate(ctx, v.Text)
+	case *compose.Expr:
+		return evaluate(ctx, v.Text)
+	case *compose.Map:
+		all := &compose.Map{}
+		for key, item := range v.All() {
+			item, defined, err := evaluated(ctx, item, evaluate)
+			if err != nil {
+				return nil, false, fmt.Errorf("%s: %w", key, err)
+			}
+			if defined {
+				all.Set(key, item)
+			}
+		}
+		return all, true, nil
+	case *compose.List:
+		all := &compose.List{}
+		for _, item := range v.Items {
+			item, _, err := evaluated(ctx, item, evaluate)
+			if err != nil {
+				return nil, false, err
+			}
+			all.Items = append(all.Items, item)
+		}
+		return all, true, nil
+	}
+	return v, true, nil
 }
 
 // expressionIn is the first expression in a value, and the keys that lead to it.
@@ -124,8 +175,8 @@ func expressionIn(v compose.Value, key string) (string, *compose.Expr) {
 	return "", nil
 }
 
-func (h *history) mcpServer(env Env, row compose.Row, path string) MCPServer {
-	s := MCPServer{Row: Shown{row.ID()}, Path: path, State: rowState(row)}
+func (h *history) mcpServer(ctx context.Context, env Env, row compose.Row, path string) MCPServer {
+	s := MCPServer{row: row, Row: Shown{row.ID()}, Path: path, State: rowState(row)}
 	if where, ok := h.whereRow(row.Entry); ok {
 		s.From = &where
 	}
@@ -148,17 +199,22 @@ func (h *history) mcpServer(env Env, row compose.Row, path string) MCPServer {
 	if url := text("url"); url != "" {
 		s.URL = registry.ShownAddress(url)
 	}
-	if s.err = rowConfig(row, &s.config); s.err == nil {
-		s.server, s.err = s.config.Server(env.Dir)
-	}
-	if s.err != nil {
+	s.resolve(ctx, env, nil)
+	if _, late := errors.AsType[*expressionError](s.err); s.err != nil && !late {
 		s.Problem = withoutSecrets(s.err.Error())
-		return s
 	}
-	if s.server.Transport == mcp.Stdio {
+	if s.err == nil && s.server.Transport == mcp.Stdio {
 		s.Args = s.server.ShownArgs()
 	}
 	return s
+}
+
+// resolve finds out how the server is started.
+func (s *MCPServer) resolve(ctx context.Context, env Env, evaluate Evaluate) {
+	var config mcp.Config
+	if s.err = rowConfig(ctx, s.row, evaluate, &config); s.err == nil {
+		s.server, s.err = config.Server(env.Dir)
+	}
 }
 
 // MCPOptions say how servers are tried.
@@ -170,6 +226,9 @@ type MCPOptions struct {
 	Protocol string        // the version of the protocol to begin with; "" is the newest
 	Version  string        // of dsh
 	Environ  []string      // dsh's own environment
+	// Evaluate gives the expressions of rows their values. Where it is nil, rows
+	// that have some cannot be started.
+	Evaluate Evaluate
 	// Starting is told what is started, just before. It may be nil.
 	Starting func(server, what string)
 }
@@ -284,6 +343,11 @@ func mcpTargets(ctx context.Context, env Env, layers Layers, name string, o MCPO
 		done()
 		return nil, nil, unknownServer(name, all, o, check)
 	}
+	if o.Dir == "" {
+		for i := range targets {
+			targets[i].resolve(ctx, env, o.Evaluate)
+		}
+	}
 	return targets, done, nil
 }
 
@@ -295,6 +359,11 @@ func unknownServer(name string, all []MCPServer, o MCPOptions, check *MCPCheck) 
 	where := "profile " + check.Profile
 	if o.Dir != "" {
 		where = check.Dir
+	}
+	for _, w := range check.Warnings {
+		if why, ok := strings.CutPrefix(w, "mcp.json#"+name+": "); ok {
+			return fault.Errorf(fault.Package, "%s leaves its MCP server %q out: %s", where, name, why)
+		}
 	}
 	err := fault.Errorf(fault.Other, "%s has no MCP server %q", where, name)
 	switch {

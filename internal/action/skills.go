@@ -71,7 +71,7 @@ func ListSkills(ctx context.Context, env Env, layers Layers) (*SkillList, error)
 			p.From = &where
 		}
 		var config skills.Config
-		if err := rowConfig(row, &config); err != nil {
+		if err := rowConfig(ctx, row, nil, &config); err != nil {
 			p.Problem = err.Error()
 		}
 		p.Name = config.Provider()
