@@ -13,6 +13,8 @@ import (
 	"dsh/internal/boot/plugins/agent"
 	"dsh/internal/boot/plugins/credentials"
 	"dsh/internal/boot/plugins/frontend"
+	"dsh/internal/boot/plugins/hmr"
+	"dsh/internal/boot/plugins/profileapi"
 	"dsh/internal/boot/plugins/scope"
 	"dsh/internal/boot/plugins/settings"
 	"dsh/internal/boot/plugins/skill"
@@ -111,6 +113,8 @@ var configs = map[string]any{
 	agent.PersistenceName:  agent.PersistenceConfig{},
 	credentials.Name:       credentials.Config{},
 	frontend.Name:          frontend.Config{},
+	hmr.Name:               hmr.Config{},
+	profileapi.Name:        profileapi.Config{},
 	scope.Name:             scope.Config{},
 	settings.Name:          settings.Config{},
 	skill.Name:             skill.Config{},
