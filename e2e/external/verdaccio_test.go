@@ -89,7 +89,7 @@ func start(t *testing.T, cmd *exec.Cmd) <-chan struct{} {
 	return exited
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

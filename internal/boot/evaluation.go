@@ -1,6 +1,8 @@
 package boot
 
 import (
+	"time"
+
 	"dsh/internal/boot/eval"
 	"dsh/internal/boot/host"
 )
@@ -8,7 +10,10 @@ import (
 // newEvaluator is what gives the expressions of the run their values. It
 // starts no process before the first one.
 func (r *run) newEvaluator() *eval.Evaluator {
-	return eval.New(eval.Options{Environ: r.snapshot.List(), Home: r.req.Env.Home.Dir(), Dir: r.req.Env.Dir})
+	// All expressions of a start come at once. What runs for days then has no
+	// second process that waits for a reload.
+	const idle = 250 * time.Millisecond
+	return eval.New(eval.Options{Environ: r.snapshot.List(), Home: r.req.Env.Home.Dir(), Dir: r.req.Env.Dir, Idle: idle})
 }
 
 // expressible is what expressions see of the slots.
