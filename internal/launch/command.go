@@ -87,8 +87,9 @@ type Launch struct {
 
 // Global is what the options of our own say; they go with any command.
 type Global struct {
-	// Installation is the directory that holds the harness, from
-	// --installation or else $DSH_INSTALLATION; "" is the embedded one.
+	// Installation is the name of an installation of the harness, or a directory
+	// that holds one, from --installation or else $DSH_INSTALLATION; "" where
+	// they say nothing.
 	Installation string
 	// JSON asks for results and errors as one JSON document on stdout.
 	JSON bool

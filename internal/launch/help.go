@@ -22,8 +22,8 @@ func HelpText(commands []Syntax) string {
 Boot a profile: a stack of plugin packages and your own changes to it, composed
 into one configuration.
 
-This release installs and composes. It does not run plugins yet: a start goes as
-far as the composed tree and names what it cannot run.
+dsh runs it by itself. Rows that need Node.js run on a harness that dsh
+installation add installs.
 `)
 	writeSection(&h, "Arguments:", []row{
 		{"args", "arguments of the app; they begin at the first word that is no option below, or after --"},

@@ -32,7 +32,7 @@ var options = []option{
 	{long: DefaultConfig.String(), help: "print what the bundles alone compose, without any patch of yours, and exit",
 		set: func(p *parser, _ string) error { p.dumps[DefaultConfig] = true; return nil }},
 
-	{ours: true, long: "--installation", value: "dir", help: "take in-box bundles from this directory, which holds an npm install of the harness, and not from dsh itself",
+	{ours: true, long: "--installation", value: "dir", help: "run on this installation of the harness: its name, a directory that holds one, or embedded, the one inside dsh",
 		set: func(p *parser, v string) error { return p.globals.setInstallation(v) }},
 	{ours: true, long: "--set", value: "row.key=value", help: "set one value of a row's config for this run (repeatable, on top of everything)",
 		set: func(p *parser, v string) error { p.sets = append(p.sets, v); return checkSet(v) }},
