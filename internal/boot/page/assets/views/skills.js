@@ -16,7 +16,7 @@ export const skills = {
         line: (s) => [h("span", { class: "top" }, h("span", { class: "name" }, s.name), h("span", { class: "tag" }, s.provider)), h("span", { class: "muted small clip" }, s.description)],
         detail: (s) => {
           const body = h("div");
-          get(`/skills/${encodeURIComponent(s.name)}`).then((full) => fill(body, code(full.body, { "aria-label": `Text of ${s.name}` })), (error) => fill(body, problem(error)));
+          get(`/skills/${encodeURIComponent(s.name)}`).then((full) => fill(body, code(full.body.trim(), { "aria-label": `Text of ${s.name}` })), (error) => fill(body, problem(error)));
           return [h("header", {}, h("h2", {}, s.name)), h("div", { class: "pad stack" }, h("p", {}, s.description), s.whenToUse && h("p", { class: "muted" }, s.whenToUse),
             h("dl", { class: "facts" }, h("dt", {}, "From"), h("dd", {}, s.provider), h("dt", {}, "File"), h("dd", {}, h("code", {}, s.path)),
               h("dt", {}, "Called by"), h("dd", {}, [s.modelInvocable !== false && "agents", s.userInvocable !== false && "you"].filter(Boolean).join(" and ") || "nobody")), body)];
