@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,9 +131,9 @@ func serve(in io.Reader, out io.Writer) int {
 // memory than it may. What counts is the time of the processor, so that
 // expressions do not fail because the machine is busy.
 func watch(began *atomic.Int64, limit time.Duration, memory uint64) {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	var stats runtime.MemStats
 	for range time.Tick(5 * time.Millisecond) {
-		if metrics.Read(sample); sample[0].Value.Uint64() > memory {
+		if runtime.ReadMemStats(&stats); stats.HeapAlloc > memory {
 			os.Exit(memoryCode)
 		}
 		if began := began.Load(); began > 0 && cpuTime()-time.Duration(began) > limit {
