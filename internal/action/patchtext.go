@@ -98,7 +98,7 @@ func CheckPatch(ctx context.Context, env Env, layers Layers, text string) (*Patc
 		return nil, err
 	}
 	checked := &PatchCheck{Findings: newFindings(Findings(env, composed.before), Findings(env, composed.after))}
-	checked.Blocks = slices.ContainsFunc(checked.Findings, func(f PatchFinding) bool { return f.New && f.Blocks })
+	checked.Blocks = slices.ContainsFunc(checked.Findings, func(f PatchFinding) bool { return f.New && forbids(f.Finding) })
 	if !patchBroken(composed.after) {
 		d := diffComposed("now", "then", composed.before, composed.after, false)
 		checked.Changes = &PatchChanges{d.Added, d.Removed, d.Changed}
@@ -123,6 +123,9 @@ func newFindings(before, after []check.Finding) []PatchFinding {
 	}
 	return marked
 }
+
+// forbids says that a finding which is new keeps a text from being saved.
+func forbids(f check.Finding) bool { return f.Blocks || f.Severity == check.Error }
 
 // withPatch composes a profile as it is, and as if its patch file held text.
 // Values of --set are left out: they are made against the rows that there are.
@@ -151,7 +154,7 @@ type SaveOptions struct {
 	// Revision is that of the text which was edited: where the file is another by
 	// now, it stays as it is.
 	Revision string
-	// Force saves a text with which the profile would not start.
+	// Force saves a text with errors.
 	Force bool
 }
 
@@ -182,9 +185,33 @@ func (e *ConflictError) Hint() string {
 	return "look at what is there now, and put what you want to keep into it"
 }
 
+// PatchRefusedError is a text that would bring errors into a profile. Nothing was
+// saved.
+type PatchRefusedError struct {
+	Path     string
+	Findings []check.Finding // the errors that the file of now does not have
+}
+
+func (e *PatchRefusedError) Error() string {
+	return fmt.Sprintf("%s was not saved: with this text the profile has %s more", e.Path, counted(len(e.Findings), "error"))
+}
+
+// Class is Composition.
+func (e *PatchRefusedError) Class() fault.Class { return fault.Composition }
+
+// Hint is the remedy of the first finding that has one.
+func (e *PatchRefusedError) Hint() string {
+	for _, f := range e.Findings {
+		if f.Remedy != "" {
+			return f.Remedy
+		}
+	}
+	return ""
+}
+
 // SavePatch makes text the patch file of a profile, in a transaction as all
-// edits, so that it can be rolled back. A text with which the profile would not
-// start, though it does as it is, is a [RefusedError].
+// edits, so that it can be rolled back. A text with errors that the file of now
+// does not have is a [PatchRefusedError].
 func SavePatch(ctx context.Context, env Env, opts SaveOptions, text string) (saved *SavedPatch, err error) {
 	switch {
 	case len(text) > MaxPatchText:
@@ -237,10 +264,17 @@ func (env Env) stagePatch(tx *staging.Tx, p *profile.Profile, opts SaveOptions, 
 	if err != nil {
 		return err
 	}
-	blocking, other := addedProblems(Findings(env, before), Findings(env, after))
-	if len(blocking) > 0 && !opts.Force {
-		return &RefusedError{Profile: opts.Layers.Name.String(), Findings: blocking, Forced: "save it with force"}
+	var errs []check.Finding
+	for _, f := range newFindings(Findings(env, before), Findings(env, after)) {
+		if f.New {
+			saved.Findings = append(saved.Findings, f.Finding)
+		}
+		if f.New && forbids(f.Finding) {
+			errs = append(errs, f.Finding)
+		}
 	}
-	saved.Findings = append(saved.Findings, slices.Concat(blocking, other)...)
+	if len(errs) > 0 && !opts.Force {
+		return &PatchRefusedError{p.PatchPath(), errs}
+	}
 	return errors.Join(tx.Expect(profilePatch, was), tx.WriteFile(profilePatch, []byte(text), 0o644))
 }

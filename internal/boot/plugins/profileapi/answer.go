@@ -228,7 +228,7 @@ func writeError(w http.ResponseWriter, err error) {
 	} else {
 		code = codeOf(fault.ClassOf(err))
 	}
-	if refusal, ok := errors.AsType[*action.RefusedError](err); ok {
+	if refusal, ok := errors.AsType[*action.PatchRefusedError](err); ok {
 		more = map[string]any{"findings": refusal.Findings}
 	}
 	text, err := merged(map[string]problem{"error": p}, more)

@@ -40,10 +40,11 @@ func TestCheckPatch(t *testing.T) {
 			"changes.removed.0.row": "keeper", "changes.changed.0.row": "hello", "changes.changed.0.keys.0.key": "config.greeting",
 			"changes.changed.0.keys.0.old": "hi", "changes.changed.0.keys.0.new": "good morning",
 		}},
-		"a new row": {patchText + "- insert:\n    - {id: more, name: x}\n", false, "", map[string]any{"changes.added.0.row": "more", "changes.added.0.plugin": "x"}},
-		"no YAML":   {"- id: [", true, "syntax", map[string]any{"changes": nil}},
-		"no list":   {"a: 1\n", true, "not-patches", map[string]any{"changes": nil}},
-		"id twice":  {patchText + "- insert:\n    - {id: hello, name: x}\n", true, "duplicate-id", nil},
+		"a new row":   {patchText + "- insert:\n    - {id: more, name: x}\n", false, "", map[string]any{"changes.added.0.row": "more", "changes.added.0.plugin": "x"}},
+		"no YAML":     {"- id: [", true, "syntax", map[string]any{"changes": nil}},
+		"no list":     {"a: 1\n", true, "not-patches", map[string]any{"changes": nil}},
+		"no such row": {patchText + "- {id: nope, config: {}}\n", true, "target-missing", nil},
+		"id twice":    {patchText + "- insert:\n    - {id: hello, name: x}\n", true, "duplicate-id", nil},
 	} {
 		answer := w.post("patch/check", map[string]any{"text": c.text}, http.StatusOK)
 		if answer["blocks"] != c.blocks {
@@ -97,9 +98,9 @@ func TestSavePatch(t *testing.T) {
 		t.Errorf("the same text: %v", same)
 	}
 	// What would not start is refused, and can be forced.
-	for _, bad := range []string{"- id: [", text + "- insert:\n    - {id: hello, name: x}\n"} {
+	for _, bad := range []string{"- id: [", text + "- insert:\n    - {id: hello, name: x}\n", text + "- {id: nope, config: {}}\n"} {
 		refused := w.post("patch", map[string]any{"text": bad, "revision": w.revision()}, http.StatusUnprocessableEntity)
-		if at(refused, "error.class") != "composition" || at(refused, "findings.0.blocks") != true || w.read("cordis.patch.yml") != text {
+		if at(refused, "error.class") != "composition" || at(refused, "findings.0.severity") != "error" || w.read("cordis.patch.yml") != text {
 			t.Errorf("refused %v", refused)
 		}
 	}
@@ -123,8 +124,8 @@ func TestSaveFirstPatch(t *testing.T) {
 		t.Fatalf("got %v", got)
 	}
 	w.post("patch", map[string]any{"text": patchText, "revision": "sha256-0"}, http.StatusConflict)
-	w.post("patch", map[string]any{"text": patchText, "revision": action.NoRevision}, http.StatusOK)
-	if w.read("cordis.patch.yml") != patchText {
+	w.post("patch", map[string]any{"text": "[]\n", "revision": action.NoRevision}, http.StatusOK)
+	if w.read("cordis.patch.yml") != "[]\n" {
 		t.Error("it is not saved")
 	}
 }
