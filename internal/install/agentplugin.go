@@ -426,3 +426,21 @@ func (j *Job) takePlugin(d Taken, from *Lock, n Located) {
 	j.pinned[d.Name], j.written[d.Name] = &pkg, written
 	j.manifest.SetDependency(d.Kind, d.Name, wrapperSpec(d.Name))
 }
+
+// isPluginFolder reports whether a spec names a folder that is an Agent Plugin.
+func (s Spec) isPluginFolder(ctx context.Context) bool {
+	is, _, err := isPlugin(ctx, folderAt(s.Place), s.Plugin)
+	return is && err == nil
+}
+
+// pluginText is what the package.json of an Agent Plugin would say of it.
+func pluginText(pkg *Package, dir string) ([]byte, error) {
+	p, _, err := loadPlugin(dir)
+	if err != nil {
+		return nil, within(pkg.describe(), err)
+	}
+	m := p.Manifest
+	return json.Marshal(map[string]any{
+		"name": pkg.Name, "version": pkg.Version, "description": m.Description, "license": m.License, "homepage": m.Homepage, "repository": m.Repository,
+	})
+}

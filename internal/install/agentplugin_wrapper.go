@@ -336,7 +336,14 @@ func nameServers(plugins []*wrapping, names map[*wrapping][]string, before map[*
 // those of the tree's lock. It returns how many change.
 func (j *Job) stageWrappers(ctx context.Context, c *contents, t *tree) (changed int, err error) {
 	places := t.plugins()
+	if j.DryRun {
+		// What is not in the store is not looked into.
+		places = slices.DeleteFunc(places, func(at string) bool { _, known := t.entries[t.lock.Nodes[at].Integrity]; return !known })
+	}
 	remove, only := j.strayWrappers(places)
+	if len(places) == 0 && j.DryRun {
+		return 0, nil
+	}
 	if len(places) == 0 {
 		if only && len(remove) > 0 {
 			remove = []string{AgentPluginsDir}
@@ -358,6 +365,10 @@ func (j *Job) stageWrappers(ctx context.Context, c *contents, t *tree) (changed 
 		before[w] = had.Servers
 		info, err := os.Lstat(filepath.Join(dir, contentDir))
 		now[at] = ok && had.Integrity == w.Integrity.String() && err == nil && info.IsDir() && !j.Check && !slices.Contains(j.Anew, at) && !t.damaged[at]
+	}
+	base, err := j.wrapperStage()
+	if err != nil {
+		return 0, err
 	}
 	if err := j.gather(ctx, c, t, t.pluginPieces(func(at string) bool { return !now[at] }), nil); err != nil {
 		return 0, err
@@ -394,12 +405,14 @@ func (j *Job) stageWrappers(ctx context.Context, c *contents, t *tree) (changed 
 		if now[at] && made.stands(filepath.Join(j.Files, AgentPluginsDir, w.name)) {
 			continue
 		}
-		staged := filepath.Join(j.Tx.Stage(), AgentPluginsDir, w.name)
+		staged := filepath.Join(base, AgentPluginsDir, w.name)
 		if err := made.build(staged, t, at, from[w]); err != nil {
 			return 0, fmt.Errorf("lay out %s: %w", wrapperPlace(w.name), err)
 		}
-		if err := j.Tx.Replace(wrapperPlace(w.name), staged); err != nil {
-			return 0, err
+		if !j.DryRun {
+			if err := j.Tx.Replace(wrapperPlace(w.name), staged); err != nil {
+				return 0, err
+			}
 		}
 		if t.wrappers == nil {
 			t.wrappers = map[string]string{}
@@ -412,6 +425,9 @@ func (j *Job) stageWrappers(ctx context.Context, c *contents, t *tree) (changed 
 			changed++ // of one that comes, its link is counted
 		}
 	}
+	if j.DryRun {
+		return changed, nil
+	}
 	for _, at := range remove {
 		if err := j.Tx.Remove(at); err != nil {
 			return 0, err
@@ -421,6 +437,14 @@ func (j *Job) stageWrappers(ctx context.Context, c *contents, t *tree) (changed 
 		j.Tx.Then(func() { makeData(list) })
 	}
 	return changed, nil
+}
+
+// wrapperStage is the directory in which wrappers are built.
+func (j *Job) wrapperStage() (string, error) {
+	if j.DryRun {
+		return j.Store.TempDir() // it goes with the store of the dry run
+	}
+	return j.Tx.Stage(), nil
 }
 
 // plugins is the places of a tree with Agent Plugins, sorted.

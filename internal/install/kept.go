@@ -428,7 +428,8 @@ func isNpmArchive(spec Spec, format string) bool {
 func isFlat(ctx context.Context, in io.ReaderAt, size int64, limits unpack.Limits) bool {
 	flat := false
 	err := unpack.Walk(ctx, in, size, limits, func(m unpack.Member, _ io.Reader) error {
-		flat = flat || m.Type == unpack.File && path.Clean("/"+m.Name) == "/package.json"
+		at := path.Clean("/" + m.Name)
+		flat = flat || m.Type == unpack.File && (at == "/package.json" || at == "/"+pluginFile)
 		return nil
 	})
 	return flat && err == nil

@@ -46,6 +46,12 @@ func (j *Job) Describe(ctx context.Context, spec Spec) (*Looked, error) {
 	find, ctx, done := j.sources(ctx)
 	defer done()
 	l := &Looked{}
+	if spec.Plugin == NoPlugin {
+		spec.Plugin = MayBePlugin
+	}
+	if spec.Kind == Link && spec.isPluginFolder(ctx) {
+		spec.Kind = Folder
+	}
 	if spec.Kind == Link {
 		pkg, err := find.find(ctx, spec)
 		if err != nil {
@@ -64,7 +70,12 @@ func (j *Job) Describe(ctx context.Context, spec Spec) (*Looked, error) {
 	}
 	l.From, l.Runs = j.from(l.Package), ThisPlatform().runs(l.Package)
 	var err error
-	if l.Text, err = readPackageText(l.describe(), filepath.Join(l.Dir, "package.json")); err != nil {
+	if l.AgentPlugin {
+		l.Text, err = pluginText(l.Package, l.Dir)
+	} else {
+		l.Text, err = readPackageText(l.describe(), filepath.Join(l.Dir, "package.json"))
+	}
+	if err != nil {
 		return nil, err
 	}
 	has := func(file string) bool {

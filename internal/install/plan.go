@@ -145,8 +145,11 @@ func (j *Job) plan(ctx context.Context, find *sources, lock *Lock, c change) (*R
 			continue
 		}
 		if _, stored := t.entries[n.Integrity]; !stored {
-			t.told[name] = installed{version: n.Version, bundle: contents[n.Integrity].layer, there: true}
+			t.told[name] = installed{version: n.Version, bundle: contents[n.Integrity].layer || n.AgentPlugin, there: true}
 		}
+	}
+	if _, err := j.stageWrappers(ctx, find.contents, t); err != nil {
+		return nil, err
 	}
 	if result.Changes, err = j.reconcile(t, c); err != nil {
 		return nil, err
