@@ -3,6 +3,7 @@ package frontend
 import (
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -189,4 +190,23 @@ func TestBuiltInPage(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// FuzzWanted looks for a path that leads out of the folder.
+func FuzzWanted(f *testing.F) {
+	for _, path := range []string{"/", "/app.js", "/../x", "/a/../../x", "/.\\..\\x", "//x", "/a\x00", "/C:/x", "/..x", "/a/./b"} {
+		f.Add(path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL.Path = path
+		w := httptest.NewRecorder()
+		name, ok := wanted(w, r)
+		if ok && (!fs.ValidPath(name) || strings.Contains("/"+name+"/", "/../") || strings.ContainsAny(name, "\\:\x00")) {
+			t.Errorf("%q asks for %q", path, name)
+		}
+		if !ok && w.Code != 403 && w.Code != 404 {
+			t.Errorf("%q is answered with %d", path, w.Code)
+		}
+	})
 }

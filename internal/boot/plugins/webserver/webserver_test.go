@@ -509,3 +509,26 @@ func TestTokensAreLongAndDifferent(t *testing.T) {
 		t.Error("the token changes while dsh runs")
 	}
 }
+
+// FuzzIsOurs looks for an authority by which a site with a name of its own
+// would pass.
+func FuzzIsOurs(f *testing.F) {
+	for _, authority := range []string{"127.0.0.1:3080", "localhost:3080", "[::1]:3080", "named.example", "named.example:1", "ported.example:8443", "", ":3080", "a@127.0.0.1:3080", "[127.0.0.1]:3080"} {
+		f.Add(authority)
+	}
+	g := &guard{address: netip.MustParseAddrPort("127.0.0.1:3080")}
+	g.trust([]string{"named.example", "ported.example:8443"})
+	f.Fuzz(func(t *testing.T, authority string) {
+		if !g.isOurs(authority) {
+			return
+		}
+		name, _, err := net.SplitHostPort(authority)
+		if err != nil {
+			name = authority
+		}
+		name = strings.ToLower(strings.Trim(name, "[]"))
+		if ip, err := netip.ParseAddr(name); name != "localhost" && name != "named.example" && name != "ported.example" && (err != nil || !ip.IsLoopback()) {
+			t.Errorf("%q is ours", authority)
+		}
+	})
+}
