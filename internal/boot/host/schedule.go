@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -212,14 +213,14 @@ func (h *Host) startSome() (any bool) {
 		if !h.available(e) {
 			continue
 		}
-		if h.contested(e) && hope == nil {
-			hope = h.hopeful()
-		}
-		if h.contested(e) && h.held(e, hope) {
-			if held == nil {
-				held = e
+		if h.contested(e) {
+			if hope == nil {
+				hope = h.hopeful()
 			}
-			continue
+			if h.held(e, hope) {
+				held = cmp.Or(held, e) // the first
+				continue
+			}
 		}
 		h.start(e)
 		any = true
