@@ -192,7 +192,7 @@ func (env Env) describe(p *profile.Profile, spec install.Spec, looked *install.L
 	info := &Info{
 		Profile: p.Name.String(), Spec: spec.Shown(), Name: looked.Name, Version: looked.Version, Deprecated: looked.Deprecated,
 		Source: InfoSource{Kind: kindWords[looked.Origin.Kind], Address: looked.From, Commit: looked.Origin.Commit()},
-		Files:  len(looked.Files), Layer: m.Layer, Rows: []InfoRow{}, Overrides: []InfoOverride{}, Problems: []check.Finding{}, Peers: []InfoPeer{},
+		Files:  len(looked.Files), Layer: m.Layer || looked.AgentPlugin, Rows: []InfoRow{}, Overrides: []InfoOverride{}, Problems: []check.Finding{}, Peers: []InfoPeer{},
 		Dependencies: InfoDependencies{Direct: len(m.Dependencies) + len(m.OptionalDependencies), Largest: []InfoPackage{}, Scripts: []InfoScripted{}, Hosts: []install.HostCopy{}},
 		Scripts:      append([]install.Script{}, looked.Scripts...),
 		Native:       InfoNative{Files: []string{}, OS: append([]string{}, m.OS...), CPU: append([]string{}, m.CPU...), Runs: looked.Runs},
