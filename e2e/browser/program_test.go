@@ -357,4 +357,13 @@ func TestNewcomer(t *testing.T) {
 	b.until(`!document.querySelector(".detail").innerText.includes("my-model") && document.querySelector(".detail").innerText.includes("deepseek-v4-flash")`)
 	b.shows("skills")
 	b.sees("Greets people")
+
+	// An Agent Plugin is a bundle like others, with a word of what it is.
+	u.dsh("agent-plugin", "new", "cities")
+	b.shows("plugins")
+	b.write("#spec", "./cities")
+	b.click("form .main")
+	b.sees("Agent Plugin, layer 4")
+	b.shows("skills/cities")
+	b.sees("Say here what the skill does")
 }

@@ -320,7 +320,7 @@ func (a *api) plugins(r *http.Request) (any, error) {
 
 // describe reads what a package says of itself, as far as it can be read.
 func describe(dir string, d install.Listed) pluginView {
-	v := pluginView{Listed: d}
+	v := pluginView{Listed: d, AgentPlugin: d.AgentPlugin}
 	pkg, ok, err := installation.Find(dir, d.Name)
 	if err != nil || !ok {
 		return v

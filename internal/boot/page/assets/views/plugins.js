@@ -52,7 +52,7 @@ export const plugins = {
             return h("tr", {},
               h("td", {}, h("div", { class: "row" }, h("code", {}, h("strong", {}, d.name)), kind(d)), d.description && h("p", { class: "small muted" }, d.description), news?.notes?.map((n) => h("p", { class: "small muted" }, n.text))),
               h("td", { class: "inline" }, h("span", { class: "row" }, d.version || h("span", { class: "tag warn" }, "not installed"), newer && h("span", { class: "tag info" }, `${newer} is there`), !newer && news?.outdated && news.latest && h("span", { class: "tag" }, `latest is ${news.latest}`))),
-              h("td", { class: "inline" }, h("code", { class: "muted" }, d.spec)),
+              h("td", { class: "inline" }, h("code", { class: "muted" }, d.written || d.spec)),
               h("td", { class: "act" }, writable && (newer || !d.version) && button("Update", () => act("/plugins/update", { names: [d.name] }, `Updating ${d.name}`), { "aria-label": `Update ${d.name}` }),
                 writable && button("Remove", async () => {
                   if (await app.confirm({ title: `Remove ${d.name}?`, text: d.layer ? "Its layer goes with it. History can bring both back." : "History can bring it back.", action: "Remove", danger: true })) act("/plugins/remove", { names: [d.name] }, `Removing ${d.name}`);
@@ -65,7 +65,7 @@ export const plugins = {
 };
 
 function kind(d) {
-  if (d.agentPlugin) return h("span", { class: "tag info" }, "Agent Plugin");
+  if (d.agentPlugin) return h("span", { class: "tag info" }, `Agent Plugin${d.layer ? `, layer ${d.layer}` : ""}`);
   return d.layer || d.bundle ? h("span", { class: "tag info" }, d.layer ? `bundle, layer ${d.layer}` : "bundle") : null;
 }
 
