@@ -104,11 +104,11 @@ func start(ctx context.Context, r *host.Row, connect connect) error {
 	r.OnStop(func(context.Context) error { remove(); return nil })
 	r.OnStop(func(context.Context) error { return registry.Publish(c.row, nil) })
 	r.OnStop(c.stop)
-	if err := c.try(ctx); err != nil {
-		if config.FailOnStartupError {
+	// Else nobody waits for it: one server that hangs would hold up all.
+	if config.FailOnStartupError {
+		if err := c.try(ctx); err != nil {
 			return err
 		}
-		c.log("it has no tools yet: %v", err)
 	}
 	r.Go(func(ctx context.Context) error { c.supervise(ctx); return nil })
 	return nil
@@ -267,10 +267,15 @@ func (c *client) Call(ctx context.Context, tool string, arguments json.RawMessag
 	return (*tools.Result)(result), nil
 }
 
-// supervise keeps the connection until ctx ends. The first outage may begin with
-// the start.
+// supervise keeps the connection until ctx ends, and makes it where there is none
+// yet: then the first outage may begin with the start.
 func (c *client) supervise(ctx context.Context) {
 	rule := c.config.Reconnect.Backoff()
+	if !c.config.FailOnStartupError {
+		if err := c.try(ctx); err != nil && ctx.Err() == nil {
+			c.log("it has no tools yet: %v", err)
+		}
+	}
 	attempts := 0
 	for {
 		c.mu.Lock()

@@ -141,6 +141,7 @@ func run(t *testing.T, f *fake, configs map[string]string) *world {
 	if err := w.host.Settled(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait()
 	return w
 }
 
@@ -243,6 +244,7 @@ func TestBackoffWithinTheBudgetOfOneOutage(t *testing.T) {
 		if err := w.host.Settled(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		w.want("mcp__one__a")
 		w.end()
 	})
