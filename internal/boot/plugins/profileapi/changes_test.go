@@ -1,6 +1,7 @@
 package profileapi
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -236,6 +237,16 @@ func TestOneAtATime(t *testing.T) {
 		t.Error("something is left, or forgotten")
 	}
 	w.done(w.run("plugins/install", map[string]any{}))
+}
+
+// TestPanic makes an operation panic, which must not end anything else.
+func TestPanic(t *testing.T) {
+	w := newWorld(t, true)
+	id, err := w.api.operations.start(Operation{Title: "x"}, func(context.Context, *operation) (outcome, error) { panic("on purpose") })
+	must(t, err)
+	if op := w.wait(id); op["state"] != "failed" || at(op, "error.message") != "dsh failed: on purpose" {
+		t.Errorf("operation %v", op)
+	}
 }
 
 // TestOperationsOutliveTheRow stops the row while a change runs, and looks for it

@@ -57,6 +57,7 @@ type operations struct {
 	all  []*operation // the newest last
 	next int          // number of the next one
 	hub  *hub         // of the row that runs now
+	logf func(format string, args ...any)
 }
 
 // known are the operations by the directory of their profile. They outlive the
@@ -79,11 +80,11 @@ func operationsOf(dir string) *operations {
 	return known.of[dir]
 }
 
-// follow makes hub the one that is told.
-func (o *operations) follow(h *hub) {
+// follow makes hub the one that is told, and logf the log.
+func (o *operations) follow(h *hub, logf func(format string, args ...any)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.hub = h
+	o.hub, o.logf = h, logf
 }
 
 func (o *operations) notify(t topic) {
@@ -141,7 +142,7 @@ func (o *operations) start(view Operation, work func(context.Context, *operation
 	go func() {
 		defer close(op.ended)
 		defer cancel()
-		out, err := safely(ctx, op, work)
+		out, err := o.safely(ctx, op, work)
 		op.end(ctx, out, err)
 		o.notify(operationChanged | treeChanged)
 	}()
@@ -150,10 +151,14 @@ func (o *operations) start(view Operation, work func(context.Context, *operation
 
 // safely makes an error of a panic: what the page asks for must not end the
 // profile.
-func safely(ctx context.Context, op *operation, work func(context.Context, *operation) (outcome, error)) (out outcome, err error) {
+func (o *operations) safely(ctx context.Context, op *operation, work func(context.Context, *operation) (outcome, error)) (out outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("dsh failed: %v\n%s", p, debug.Stack())
+			err = fault.WithHint(fmt.Errorf("dsh failed: %v", p), "the log of the row of the page's interface tells more")
+			o.mu.Lock()
+			logf := o.logf
+			o.mu.Unlock()
+			logf("%s failed: %v\n%s", op.view.Title, p, debug.Stack())
 		}
 	}()
 	return work(ctx, op)

@@ -71,7 +71,7 @@ func start(ctx context.Context, r *host.Row) error {
 		a.name = name
 		a.operations = operationsOf(a.profile.Dir)
 	}
-	a.operations.follow(a.hub)
+	a.operations.follow(a.hub, a.logf)
 	r.OnStop(a.operations.halt)
 	unfollow := a.follow()
 	r.OnStop(func(context.Context) error { unfollow(); return nil })

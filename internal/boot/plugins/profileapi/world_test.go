@@ -177,7 +177,7 @@ func newWorld(t *testing.T, writable bool) *world {
 			Env: w.env, Layers: action.Layers{Name: name},
 		},
 	}
-	w.api.operations.follow(w.api.hub)
+	w.api.operations.follow(w.api.hub, w.api.logf)
 	cancel := w.api.follow()
 	t.Cleanup(cancel)
 	t.Cleanup(func() { must(t, w.api.operations.halt(context.Background())) })
