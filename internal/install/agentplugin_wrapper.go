@@ -534,7 +534,7 @@ func skillTarget(name string) string { return filepath.Join("..", contentDir, "s
 // build makes the directory of a wrapper. from is where the plugin's files are: in
 // the store, or in the wrapper that was there.
 func (m *wrapper) build(dir string, t *tree, at, from string) error {
-	if err := staging.MkdirAll(dir); err != nil {
+	if err := errors.Join(staging.RemoveAll(dir), staging.MkdirAll(dir)); err != nil {
 		return err
 	}
 	content := filepath.Join(dir, contentDir)

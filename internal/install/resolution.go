@@ -83,6 +83,10 @@ func (j *Job) layOut(ctx context.Context, find *sources, lock *Lock, text []byte
 		return nil, err
 	}
 	wrappers, err := j.stageWrappers(ctx, find.contents, t)
+	if err != nil && !j.distrust && ctx.Err() == nil {
+		j.distrust = true // the store may have lost what it is said to have
+		wrappers, err = j.stageWrappers(ctx, find.contents, t)
+	}
 	if err != nil {
 		return nil, err
 	}
