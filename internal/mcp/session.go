@@ -83,11 +83,17 @@ type ConnectError struct {
 	Cause  error
 }
 
-func (e *ConnectError) Error() string {
+// Brief is the error without the lines of standard error.
+func (e *ConnectError) Brief() string {
 	text := fmt.Sprintf("MCP server %s: %s: %v", e.Server, e.Doing, e.Cause)
 	if e.Exit != nil {
 		text += fmt.Sprintf(" (%s)", e.Exit)
 	}
+	return text
+}
+
+func (e *ConnectError) Error() string {
+	text := e.Brief()
 	for _, line := range e.Stderr[max(0, len(e.Stderr)-10):] {
 		text += "\n\tstderr: " + line
 	}

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -159,6 +160,15 @@ func (c *client) log(format string, args ...any) {
 	c.logf("%s", text)
 }
 
+// brief is an error without the lines of standard error, which the log has
+// already.
+func brief(err error) string {
+	if failure, ok := errors.AsType[*mcp.ConnectError](err); ok {
+		return failure.Brief()
+	}
+	return err.Error()
+}
+
 // become notes a state and what is wrong, and tells.
 func (c *client) become(state tools.State, err error) {
 	c.mu.Lock()
@@ -170,7 +180,7 @@ func (c *client) become(state tools.State, err error) {
 	}
 	c.problem = ""
 	if err != nil {
-		c.problem = fault.Discreet(err.Error())
+		c.problem = fault.Discreet(brief(err))
 	}
 	c.mu.Unlock()
 	c.registry.Changed()
@@ -273,7 +283,7 @@ func (c *client) supervise(ctx context.Context) {
 	rule := c.config.Reconnect.Backoff()
 	if !c.config.FailOnStartupError {
 		if err := c.try(ctx); err != nil && ctx.Err() == nil {
-			c.log("it has no tools yet: %v", err)
+			c.log("it has no tools yet: %s", brief(err))
 		}
 	}
 	attempts := 0
@@ -302,7 +312,7 @@ func (c *client) supervise(ctx context.Context) {
 		}
 		attempts++
 		if err := c.try(ctx); err != nil && ctx.Err() == nil {
-			c.log("attempt %d of %d: %v", attempts, rule.Attempts, err)
+			c.log("attempt %d of %d: %s", attempts, rule.Attempts, brief(err))
 		}
 	}
 }
@@ -318,7 +328,7 @@ func (c *client) watch(ctx context.Context, s session) (done bool) {
 			err := c.list(bounded, s)
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				c.log("the tools stay as they were: %v", err)
+				c.log("the tools stay as they were: %s", brief(err))
 			} else if err == nil {
 				c.log("its tools changed")
 			}
@@ -331,7 +341,7 @@ func (c *client) watch(ctx context.Context, s session) (done bool) {
 			c.session = nil
 			c.mu.Unlock()
 			c.become(tools.Connecting, lost)
-			c.log("%v", lost)
+			c.log("%s", brief(lost))
 			_ = s.Stop(ctx) // what is left of the program
 			return false
 		}
