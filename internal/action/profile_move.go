@@ -310,6 +310,9 @@ func RemoveProfile(ctx context.Context, env Env, name profile.Name) (*RemovedPro
 		return nil, env.unwritable(err)
 	}
 	gone.Removed, gone.Kept, gone.Warnings = true, done.Kept, done.Warnings
+	if err := runtimes.SetChoiceAside(env.Home, name); err != nil {
+		gone.Warnings = append(gone.Warnings, fmt.Sprintf("the installation that was chosen for the profile: %v", err))
+	}
 	chosen, ok, err := profile.Chosen(env.Home)
 	if err == nil && ok && chosen == name {
 		gone.Chosen = true

@@ -17,6 +17,7 @@ import (
 	"dsh/internal/install/store"
 	"dsh/internal/installation"
 	"dsh/internal/profile"
+	"dsh/internal/runtimes"
 	"dsh/internal/stack"
 	"dsh/internal/staging"
 )
@@ -224,6 +225,11 @@ func (s subject) restore(ctx context.Context, opts PluginOptions, choose func(*p
 		return nil, err
 	}
 	done.Changed, done.Kept, done.Saved = true, kept, tx.Saved()
+	if done.Removed && !s.home {
+		if err := runtimes.BringChoiceBack(env.Home, s.name); err != nil {
+			done.Warnings = append(done.Warnings, fmt.Sprintf("the installation that was chosen for the profile: %v", err))
+		}
+	}
 	for _, path := range lost {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("%s does not come back: it is neither file, directory nor link", path))
 	}

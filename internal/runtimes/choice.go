@@ -16,6 +16,9 @@ import (
 // choiceFile is the file in a profile's state with the name of its installation.
 const choiceFile = "installation"
 
+// asideSuffix ends the name of the file with the choice of a removed profile.
+const asideSuffix = ".removed"
+
 // ChoicePath is the file with the name of the installation that a profile runs
 // on; of no profile, that of all profiles without a choice of their own.
 func ChoicePath(home profile.Home, name *profile.Name) string {
@@ -70,9 +73,34 @@ func CopyChoice(from, to string) error {
 }
 
 // MoveChoice makes the choice of one file that of another, which loses its own.
+// Both may be one, as where the case of letters does not count.
 func MoveChoice(from, to string) error {
 	if err := CopyChoice(from, to); err != nil {
 		return err
 	}
+	was, err := os.Stat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("moving the chosen installation: %w", err)
+	}
+	if is, err := os.Stat(to); err == nil && os.SameFile(was, is) {
+		return nil
+	}
 	return WriteChoice(from, "")
+}
+
+// SetChoiceAside keeps the choice of a profile that was removed where a new one of
+// its name does not find it. What was kept of an earlier one goes.
+func SetChoiceAside(home profile.Home, name profile.Name) error {
+	file := ChoicePath(home, &name)
+	return MoveChoice(file, file+asideSuffix)
+}
+
+// BringChoiceBack gives a profile that was removed, and is there again, the choice
+// that it had.
+func BringChoiceBack(home profile.Home, name profile.Name) error {
+	file := ChoicePath(home, &name)
+	return MoveChoice(file+asideSuffix, file)
 }

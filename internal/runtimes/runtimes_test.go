@@ -204,3 +204,22 @@ func TestChoice(t *testing.T) {
 		t.Errorf("a choice that is no name: %v", err)
 	}
 }
+
+// Two names of one directory, as x and X are where the case of letters does not
+// count, are one choice, which stays.
+func TestMoveChoiceToItself(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(dir, filepath.Join(dir, "same")); err != nil {
+		t.Fatal(err)
+	}
+	from, to := filepath.Join(dir, choiceFile), filepath.Join(dir, "same", choiceFile)
+	if err := WriteChoice(from, Embedded); err != nil {
+		t.Fatal(err)
+	}
+	if err := MoveChoice(from, to); err != nil {
+		t.Fatal(err)
+	}
+	if chosen, err := ReadChoice(to); err != nil || chosen != Embedded {
+		t.Errorf("after the move: %q, %v", chosen, err)
+	}
+}
