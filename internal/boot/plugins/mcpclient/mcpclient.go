@@ -103,7 +103,7 @@ func start(ctx context.Context, r *host.Row, connect connect) error {
 	}
 	// In reverse: the connection ends, then the tools go, then the server.
 	r.OnStop(func(context.Context) error { remove(); return nil })
-	r.OnStop(func(context.Context) error { return registry.Publish(c.row, nil) })
+	r.OnStop(func(context.Context) error { return c.withdraw() })
 	r.OnStop(c.stop)
 	// Else nobody waits for it: one server that hangs would hold up all.
 	if config.FailOnStartupError {
@@ -146,6 +146,30 @@ type client struct {
 	lines     []tools.LogLine
 	connected time.Time
 	stopped   bool
+
+	publishing sync.Mutex // held while tools are published; mu is not held then
+	withdrawn  bool       // nothing is published any more
+}
+
+var errWithdrawn = errors.New("its row stops")
+
+// publish makes list the tools of the server, unless they were withdrawn.
+func (c *client) publish(list []tools.Tool) error {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	if c.withdrawn {
+		return errWithdrawn
+	}
+	return c.registry.Publish(c.row, list)
+}
+
+// withdraw takes the tools back for good: a server that answers only now
+// publishes nothing.
+func (c *client) withdraw() error {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	c.withdrawn = true
+	return c.registry.Publish(c.row, nil)
 }
 
 // log adds a line to the log of the server and of its row.
@@ -247,7 +271,7 @@ func (c *client) list(ctx context.Context, s session) error {
 			Name: t.Name, PublicName: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Annotations: t.Annotations,
 		})
 	}
-	if err := c.registry.Publish(c.row, published); err != nil {
+	if err := c.publish(published); err != nil {
 		return fmt.Errorf("MCP server %s: publish its tools: %w", c.server.Name, err)
 	}
 	c.mu.Lock()
@@ -354,7 +378,7 @@ func (c *client) giveUp(rule mcp.Backoff, attempts int) {
 	problem := c.problem
 	c.listed = nil
 	c.mu.Unlock()
-	_ = c.registry.Publish(c.row, nil) // nothing is never taken
+	_ = c.publish(nil) // nothing is never taken
 	if rule.Enabled {
 		c.log("down after %d attempts; it is tried again when its row starts anew", attempts)
 	} else {

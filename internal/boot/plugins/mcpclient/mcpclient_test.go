@@ -31,6 +31,7 @@ type fake struct {
 	current  *connection
 	options  mcp.Options
 	stops    int
+	gate     chan struct{} // listing waits for it, whatever its context says
 }
 
 type connection struct {
@@ -55,6 +56,12 @@ func (f *fake) connect(_ context.Context, _ mcp.Server, o mcp.Options) (session,
 }
 
 func (c *connection) Tools(context.Context) (list []mcp.Tool, err error) {
+	c.server.mu.Lock()
+	gate := c.server.gate
+	c.server.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	for _, name := range c.server.names {
@@ -402,6 +409,35 @@ func TestStopEndsAPendingReconnect(t *testing.T) {
 			t.Errorf("it took %v, with %d tries", took, f.tried())
 		}
 	})
+}
+
+// TestNothingIsPublishedAfterTheEnd has a server that answers only when its row has
+// given back all that it had.
+func TestNothingIsPublishedAfterTheEnd(t *testing.T) {
+	for name, ask := range map[string]func(*fake){
+		"its tools changed": func(f *fake) { f.options.Changed() },
+		"it came back":      (*fake).lose,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{names: []string{"a"}}
+				w := run(t, f, map[string]string{"one": ", reconnect: {initialDelayMs: 10, maxDelayMs: 10}"})
+				w.want("mcp__one__a")
+				gate := make(chan struct{})
+				f.set(func(f *fake) { f.gate = gate })
+				ask(f)
+				time.Sleep(time.Second)
+				stopped := make(chan struct{})
+				go func() { w.end(); close(stopped) }()
+				synctest.Wait()
+				w.want() // the row has given its tools back, and waits for the answer
+				close(gate)
+				<-stopped
+				synctest.Wait()
+				w.want()
+			})
+		})
+	}
 }
 
 func TestPublicName(t *testing.T) {
