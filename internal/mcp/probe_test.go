@@ -55,6 +55,16 @@ func probe(kind string) int {
 		fmt.Println("Hello, I am a server")
 		time.Sleep(time.Minute)
 		return 0
+	case "double": // two messages in one line
+		fmt.Println("{} {}")
+		time.Sleep(time.Minute)
+		return 0
+	case "quits":
+		return 0
+	case "hangs up": // and stays
+		_ = os.Stdout.Close()
+		time.Sleep(time.Minute)
+		return 0
 	case "mute":
 		time.Sleep(time.Minute)
 		return 0
@@ -139,7 +149,7 @@ func probeServer(t testing.TB, kind string, args ...string) Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Server{Name: "probe", Transport: Stdio, Program: self, Args: args, Env: []string{probeVariable + "=" + kind}, Dir: dir}
+	return Server{Name: "probe", Transport: Stdio, Program: self, Args: args, Env: []string{probeVariable + "=" + kind, "GORACE=atexit_sleep_ms=0"}, Dir: dir}
 }
 
 func observed(t *testing.T, s *Session) (o observation) {

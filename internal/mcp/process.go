@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +38,7 @@ type process struct {
 	group         group
 	ended         chan struct{} // closed when the program has ended
 	exit          Exit          // of an ended one
+	cut           atomic.Bool   // one of the pipes has ended
 }
 
 // start starts the program of s. base is the environment below that of s.
@@ -162,7 +164,8 @@ func (p *process) alive() bool {
 
 // stop takes the program and all of its group down: its input ends, then it is
 // asked, then it is killed, with grace between the steps. The end of ctx makes all
-// steps follow at once. The error says that something of it is still there.
+// steps follow at once. The error says that the program itself is still there; what
+// else was killed with it is not waited for.
 func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	_ = p.stdin.Close()
 	wait := func(most time.Duration) (gone bool) {
@@ -202,13 +205,10 @@ func (p *process) stop(ctx context.Context, grace time.Duration) error {
 		return nil
 	}
 	p.group.kill()
-	last := time.After(5 * time.Second) // the system's, for what it has killed
-	for {
-		select {
-		case <-p.ended:
-			return nil
-		case <-last:
-			return fault.Errorf(fault.Environment, "process %d does not end", p.cmd.Process.Pid)
-		}
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(5 * time.Second): // the system's, for what it has killed
+		return fault.Errorf(fault.Environment, "process %d does not end", p.cmd.Process.Pid)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 // TestWholeGroupEnds stops what hears nothing, and what left a child behind.
 func TestWholeGroupEnds(t *testing.T) {
-	for _, kind := range []string{"plain", "deaf", "child"} {
+	for kind, grace := range map[string]time.Duration{"plain": 10 * time.Second, "deaf": 100 * time.Millisecond, "child": 10 * time.Second} {
 		t.Run(kind, func(t *testing.T) {
-			session := connected(t, probeServer(t, kind), Options{Grace: 100 * time.Millisecond})
+			session := connected(t, probeServer(t, kind), Options{Grace: grace})
 			group := session.process.cmd.Process.Pid
 			observed(t, session)
 			if kind == "child" && !strings.HasPrefix(session.Stderr()[0], "child ") {

@@ -117,9 +117,26 @@ func (e *ConnectError) Class() fault.Class {
 // program's input; its output is closed when the program has been stopped.
 type pipes struct{ p *process }
 
-func (t pipes) Read(b []byte) (int, error)  { return t.p.stdout.Read(b) }
-func (t pipes) Write(b []byte) (int, error) { return t.p.stdin.Write(b) }
-func (t pipes) Close() error                { _ = t.p.stdin.Close(); return nil }
+func (t pipes) Read(b []byte) (int, error) {
+	n, err := t.p.stdout.Read(b)
+	t.note(err)
+	return n, err
+}
+
+func (t pipes) Write(b []byte) (int, error) {
+	n, err := t.p.stdin.Write(b)
+	t.note(err)
+	return n, err
+}
+
+func (t pipes) Close() error { _ = t.p.stdin.Close(); return nil }
+
+// note remembers that a pipe has ended: the SDK has many words for it.
+func (t pipes) note(err error) {
+	if err != nil {
+		t.p.cut.Store(true)
+	}
+}
 
 // Connect starts a program or reaches an address, and does the handshake: the
 // newest protocol first, else the one with `initialize`. ctx bounds it; without
@@ -224,6 +241,7 @@ func (t *sseTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 // explained is why a handshake or a call failed, in words that help.
 func (s *Session) explained(ctx context.Context, err error, o Options) error {
 	text := s.server.masked(err.Error())
+	_, answered := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Cause(ctx)
@@ -233,9 +251,10 @@ func (s *Session) explained(ctx context.Context, err error, o Options) error {
 			return fault.WithHint(late, "servers that know only older protocols may need --protocol 2025-11-25; --timeout 2m waits longer")
 		}
 		return late
-	case strings.Contains(text, "invalid character") || strings.Contains(text, "trailing data"):
+	case s.process != nil && !answered && (strings.Contains(text, "invalid character") || strings.Contains(text, "trailing data")):
+		// The SDK's words, of which TestFailures has each.
 		return fault.Errorf(fault.Network, "what it wrote on standard output is no message of the protocol (logs belong on standard error): %s", text)
-	case s.process != nil && (errors.Is(err, io.EOF) || strings.Contains(text, "EOF") || strings.Contains(text, "closed") || strings.Contains(text, "broken pipe")):
+	case s.process != nil && !answered && s.process.cut.Load():
 		// It shows only a moment later how the program ended.
 		select {
 		case <-s.process.ended:
@@ -244,7 +263,7 @@ func (s *Session) explained(ctx context.Context, err error, o Options) error {
 			return fault.Errorf(fault.Network, "the program closed its standard output")
 		}
 	}
-	if _, ok := errors.AsType[*jsonrpc.Error](err); ok || text == err.Error() {
+	if answered || text == err.Error() {
 		return err
 	}
 	return errors.New(text)

@@ -120,9 +120,12 @@ func TestFailures(t *testing.T) {
 		class fault.Class
 		words []string
 	}{
-		"crash":  {fault.Network, []string{"MCP server probe", "exit code 3", "cannot open the database"}},
-		"chatty": {fault.Network, []string{"standard output is no message"}},
-		"mute":   {fault.Network, []string{"did not answer in time"}},
+		"crash":    {fault.Network, []string{"MCP server probe", "exit code 3", "cannot open the database"}},
+		"chatty":   {fault.Network, []string{"standard output is no message", "invalid character"}},
+		"double":   {fault.Network, []string{"standard output is no message", "trailing data"}},
+		"mute":     {fault.Network, []string{"did not answer in time"}},
+		"quits":    {fault.Network, []string{"the program ended (exit code 0)"}},
+		"hangs up": {fault.Network, []string{"the program closed its standard output"}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			s := probeServer(t, kind)
