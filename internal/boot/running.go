@@ -44,6 +44,8 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 		Dir:       r.rowDir,
 		Include:   r.include,
 		Event:     r.event,
+		// One row that hangs leaves those below it time.
+		StopTimeout: grace * 4 / 5,
 	})
 	r.live.Subscribe(r.reloaded)
 

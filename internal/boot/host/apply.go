@@ -14,25 +14,29 @@ import (
 	"dsh/internal/fault"
 )
 
-// Host runs the rows of a tree. One mutex guards all that it knows; whatever
-// changes does so by change, which then brings the rows as far as they can go.
+// Host runs the rows of a tree. One mutex guards what it knows of the rows;
+// whatever changes does so by change, which then brings the rows as far as they
+// can go.
 // Only the plugins' own functions, expressions and Options.Event run outside of
 // it.
 type Host struct {
 	options Options
 	slots   *Row          // provides the slots; no entry of the tree
-	changes chan struct{} // holds one while a tree is applied or a row restarted
+	changes chan struct{} // holds one while a tree is applied or a row restarted, by the one who may write plans
 	pending atomic.Int32  // calls of change that have not changed anything yet
 
 	patience context.Context // ends when rows that stop are to give up
 	hurry    context.CancelFunc
 
+	// What is written with both changes and the mutex, and read with either.
+
+	plans   []*plan // the tree
+	mounted bool
+
 	mu         sync.Mutex
-	plans      []*plan  // the tree
 	entries    []*entry // in the order of the tree; then those that it has no more
 	candidates map[key][]*entry
 	services   map[key]*Row // who provides what
-	mounted    bool
 	stopping   bool
 	dirty      bool          // something has changed since the rows went as far as they could
 	moving     int           // entries in a state that is
@@ -43,6 +47,8 @@ type Host struct {
 	failures   []error       // of rows that stopped badly
 	events     []Event       // to be told
 	telling    bool
+	queued     int // how many events were to be told ever
+	told       int // how many of them have been
 }
 
 // New is a host without rows.
@@ -117,8 +123,9 @@ var errStopped = errors.New("the rows are being stopped")
 // Apply makes rows the tree. The first call mounts it and returns; what becomes
 // of the rows is told by [Host.Rows], once they have settled. Later ones restart
 // only the rows that differ and the failed ones, stopping all that go before any
-// that come are started, and wait until all have settled. When a row that is new or changed fails then, or one that ran before,
-// the rows of before are put back; the error is an *ApplyError.
+// that come are started, and wait until all have settled. When a row that is new
+// or changed fails then, or one that ran before, the rows of before are put
+// back; the error is an *ApplyError.
 func (h *Host) Apply(ctx context.Context, rows []compose.Row) error {
 	if err := h.begin(ctx); err != nil {
 		return err
@@ -302,7 +309,8 @@ func (h *Host) Restart(ctx context.Context, path string) error {
 	}
 }
 
-// Settled waits until no row starts or stops, or could, and all is told.
+// Settled waits until no row starts or stops, or could, and what happened until
+// then is told.
 func (h *Host) Settled(ctx context.Context) error {
 	err := h.wait(ctx, func() bool { return h.moving == 0 })
 	h.mu.Lock()
@@ -313,13 +321,20 @@ func (h *Host) Settled(ctx context.Context) error {
 	return err
 }
 
-// wait waits until a condition holds and all is told.
+// wait waits until a condition holds, and all is told that had happened when it
+// came to hold. What rows log meanwhile, which may never end, does not count.
 func (h *Host) wait(ctx context.Context, until func() bool) error {
+	held, upTo := false, 0
 	for {
 		h.mu.Lock()
-		holds, changed := !h.dirty && until() && !h.telling && len(h.events) == 0, h.changed
+		holds := !h.dirty && until()
+		if holds && !held {
+			upTo = h.queued
+		}
+		held = holds
+		told, changed := h.told >= upTo, h.changed
 		h.mu.Unlock()
-		if holds {
+		if held && told {
 			return nil
 		}
 		select {
@@ -330,13 +345,15 @@ func (h *Host) wait(ctx context.Context, until func() bool) error {
 	}
 }
 
-// lastMoment is how long Stop waits for rows that have been told to give up.
+// lastMoment is how long Stop waits for rows that have been told to give up: half
+// of it for those that nothing uses any more, and half for what these use.
 const lastMoment = 200 * time.Millisecond
 
 // Stop stops all rows, dependents before providers, as many at once as can. No
 // row starts any more, and no tree is applied. When ctx ends, so do those that
-// OnStop functions have, and Stop returns a moment later. The error names the
-// rows that did not stop well, or not at all by then.
+// OnStop functions have; then rows whose dependents do not end are told to stop
+// all the same, and Stop returns a moment later. The error names the rows that
+// did not stop well, or not at all by then.
 func (h *Host) Stop(ctx context.Context) error {
 	h.change(func() {
 		if !h.stopping {
@@ -351,13 +368,16 @@ func (h *Host) Stop(ctx context.Context) error {
 	})
 	stopped := func() bool { return h.moving == 0 }
 	err := h.wait(ctx, stopped)
-	if err != nil {
-		h.hurry()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMoment)
-		defer cancel()
+	for _, press := range []func(){h.hurry, h.releaseAll} {
+		if err == nil {
+			break
+		}
+		press()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMoment/2)
 		if h.wait(last, stopped) == nil {
 			err = nil
 		}
+		cancel()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -397,9 +417,6 @@ func (h *Host) wake() {
 func (h *Host) started(r *Row, err error) {
 	h.change(func() {
 		r.started = true
-		if err == nil {
-			err = r.refused
-		}
 		if r.entry.state != Starting || r.failure != nil {
 			return
 		}

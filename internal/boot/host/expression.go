@@ -15,8 +15,8 @@ var errNoEvaluator = errors.New("expressions cannot be evaluated here")
 // evaluated is v with its expressions replaced by their values. name says what
 // v is, for errors.
 func (r *Row) evaluated(name string, v compose.Value) (compose.Value, error) {
-	e := evaluation{ctx: r.ctx, evaluator: r.host.options.Evaluator, scope: r.scope}
-	v, err := e.value(name, v)
+	e := evaluation{evaluator: r.host.options.Evaluator, scope: r.scope}
+	v, err := e.value(r.ctx, name, v)
 	if _, none := v.(Undefined); none {
 		v = nil
 	}
@@ -25,20 +25,19 @@ func (r *Row) evaluated(name string, v compose.Value) (compose.Value, error) {
 
 // evaluation replaces expressions.
 type evaluation struct {
-	ctx       context.Context
 	evaluator Evaluator
 	scope     func() Scope // made for the first expression
 	made      *Scope
 }
 
-func (e *evaluation) value(name string, v compose.Value) (compose.Value, error) {
+func (e *evaluation) value(ctx context.Context, name string, v compose.Value) (compose.Value, error) {
 	switch v := v.(type) {
 	case compose.Expr:
-		return e.expression(name, v)
+		return e.expression(ctx, name, v)
 	case *compose.List:
 		list := &compose.List{Items: make([]compose.Value, len(v.Items))}
 		for i, item := range v.Items {
-			value, err := e.value(fmt.Sprintf("%s[%d]", name, i), item)
+			value, err := e.value(ctx, fmt.Sprintf("%s[%d]", name, i), item)
 			if err != nil {
 				return nil, err
 			}
@@ -51,7 +50,7 @@ func (e *evaluation) value(name string, v compose.Value) (compose.Value, error) 
 	case *compose.Map:
 		m := &compose.Map{}
 		for key, item := range v.All() {
-			value, err := e.value(name+"."+key, item)
+			value, err := e.value(ctx, name+"."+key, item)
 			if err != nil {
 				return nil, err
 			}
@@ -65,7 +64,7 @@ func (e *evaluation) value(name string, v compose.Value) (compose.Value, error) 
 	}
 }
 
-func (e *evaluation) expression(name string, expr compose.Expr) (compose.Value, error) {
+func (e *evaluation) expression(ctx context.Context, name string, expr compose.Expr) (compose.Value, error) {
 	if e.evaluator == nil {
 		return nil, fmt.Errorf("%s: %w", name, errNoEvaluator)
 	}
@@ -73,7 +72,7 @@ func (e *evaluation) expression(name string, expr compose.Expr) (compose.Value, 
 		scope := e.scope()
 		e.made = &scope
 	}
-	value, err := e.evaluator.Evaluate(e.ctx, expr.Text, *e.made)
+	value, err := e.evaluator.Evaluate(ctx, expr.Text, *e.made)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

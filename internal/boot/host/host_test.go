@@ -658,6 +658,208 @@ func TestStopHurries(t *testing.T) {
 	})
 }
 
+// TestStopReachesAll ends the ctx of Stop while a row hangs: what it uses, and
+// what that uses, is told to stop all the same.
+func TestStopReachesAll(t *testing.T) {
+	for name, hang := range map[string]func(context.Context, *host.Row, <-chan struct{}){
+		"a function of OnStop": func(_ context.Context, r *host.Row, end <-chan struct{}) {
+			r.OnStop(func(context.Context) error { <-end; return nil })
+		},
+		"a task": func(_ context.Context, r *host.Row, end <-chan struct{}) {
+			r.Go(func(context.Context) error { <-end; return nil })
+		},
+		"a start": func(_ context.Context, _ *host.Row, end <-chan struct{}) { <-end },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				end := make(chan struct{})
+				var mu sync.Mutex
+				told := map[string]bool{}
+				h := host.New(host.Options{Registry: func(name string) (host.Plugin, bool) {
+					return host.Plugin{Provides: []string{name}, Start: func(ctx context.Context, r *host.Row) error {
+						r.OnStop(func(context.Context) error {
+							mu.Lock()
+							defer mu.Unlock()
+							told[name] = ctx.Err() != nil
+							return nil
+						})
+						r.Provide(name, name)
+						if name == "z" {
+							hang(ctx, r, end)
+						}
+						return nil
+					}}, true
+				}})
+				if err := h.Apply(t.Context(), rows(t, "- {id: x, name: x}\n- {id: y, name: y, inject: [x]}\n- {id: z, name: z, inject: [y]}")); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				begin := time.Now()
+				err := h.Stop(ctx)
+				if took := time.Since(begin); took != time.Second+200*time.Millisecond {
+					t.Errorf("took %s", took)
+				}
+				if err == nil || err.Error() != "row z (z): has not stopped: context deadline exceeded" {
+					t.Error(err)
+				}
+				mu.Lock()
+				if !told["x"] || !told["y"] {
+					t.Error(told)
+				}
+				mu.Unlock()
+				same(t, states(h), "x off\ny off\nz stopping")
+				close(end)
+				synctest.Wait()
+				same(t, states(h), "x off\ny off\nz off")
+			})
+		})
+	}
+}
+
+// TestOnStopIsNeverLost adds things to be done as late as can be.
+func TestOnStopIsNeverLost(t *testing.T) {
+	for name, add := range map[string]func(r *host.Row, done func(context.Context) error){
+		"by a task": func(r *host.Row, done func(context.Context) error) {
+			r.Go(func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				r.OnStop(done)
+				return nil
+			})
+		},
+		"by what a task added": func(r *host.Row, done func(context.Context) error) {
+			r.Go(func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				r.OnStop(func(context.Context) error { r.OnStop(done); return nil })
+				return nil
+			})
+		},
+		"after the end": func(r *host.Row, done func(context.Context) error) {
+			go func() {
+				time.Sleep(time.Minute)
+				r.OnStop(done)
+			}()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				done := false
+				h := host.New(host.Options{Registry: func(string) (host.Plugin, bool) {
+					return host.Plugin{Start: func(_ context.Context, r *host.Row) error {
+						add(r, func(context.Context) error { done = true; return errors.New("bad stop") })
+						return nil
+					}}, true
+				}})
+				apply(t, h, "- {id: a, name: p}")
+				_ = h.Stop(t.Context())
+				time.Sleep(2 * time.Minute)
+				if log := h.Log("a"); !done || len(log) != 1 || log[0].Text != "stop: bad stop" {
+					t.Error(done, log)
+				}
+			})
+		})
+	}
+}
+
+// TestOneTimeForTheEnd stops a row whose Start takes a while to notice: what it
+// does then heeds ctx, and is in time.
+func TestOneTimeForTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host.New(host.Options{Registry: func(string) (host.Plugin, bool) {
+			return host.Plugin{Start: func(ctx context.Context, r *host.Row) error {
+				r.OnStop(func(ctx context.Context) error { <-ctx.Done(); return nil })
+				<-ctx.Done()
+				time.Sleep(3 * time.Second)
+				return nil
+			}}, true
+		}})
+		if err := h.Apply(t.Context(), rows(t, "- {id: a, name: p}")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		begin := time.Now()
+		if err := h.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took != 4500*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+		same(t, states(h), "a off")
+	})
+}
+
+// TestLateProvide provides a service while the row stops for the sake of
+// another: that is no failure, and the row comes back.
+func TestLateProvide(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, h *host.Host) {
+		apply(t, h, "- {id: x, name: give:x}\n- {id: a, name: need:x may:y}")
+		row := w.row("a")
+		row.OnStop(func(context.Context) error { row.Provide("y", 1); return nil })
+		w.row("x").Fail(errors.New("broken"))
+		settle(t, h)
+		same(t, states(h), "x failed: broken\na waiting: waits for x (row x has failed)")
+		if err := h.Restart(t.Context(), "x"); err != nil {
+			t.Error(err)
+		}
+		same(t, states(h), "x active\na active")
+	})
+}
+
+// TestLogsHoldNothingUp has rows that log faster than anybody is told.
+func TestLogsHoldNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		told := map[string]int{}
+		h := host.New(host.Options{
+			Event: func(e host.Event) {
+				time.Sleep(100 * time.Microsecond)
+				mu.Lock()
+				defer mu.Unlock()
+				if e.State == host.Active && e.Line == "" {
+					told[e.Path]++
+				}
+			},
+			Registry: func(string) (host.Plugin, bool) {
+				return host.Plugin{Start: func(_ context.Context, r *host.Row) error {
+					r.Go(func(ctx context.Context) error {
+						for ctx.Err() == nil {
+							time.Sleep(50 * time.Microsecond)
+							r.Logf("noise")
+						}
+						return nil
+					})
+					return nil
+				}}, true
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		tree := "- {id: a, name: p, config: %d}\n- {id: b, name: p}"
+		for i := range 3 { // the second puts nothing back
+			if err := h.Apply(ctx, rows(t, fmt.Sprintf(tree, i))); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Settled(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.Restart(ctx, "b"); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		if told["a"] != 3 || told["b"] != 2 {
+			t.Error("settled before all was told:", told)
+		}
+		mu.Unlock()
+		if err := h.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string

@@ -63,6 +63,7 @@ func (h *Host) tell(e *entry, event Event) {
 		event.Clock = e.clock
 	}
 	h.events = append(h.events, event)
+	h.queued++
 	if !h.telling {
 		h.telling = true
 		go h.tellAll()
@@ -80,16 +81,17 @@ func (h *Host) tellAll() {
 			h.options.Event(event)
 		}
 		h.mu.Lock()
+		h.told += len(events)
+		h.wake()
 	}
 	h.telling = false
-	h.wake()
 }
 
 // tellMissing tells, when nothing moves, what the waiting rows wait for.
 func (h *Host) tellMissing() {
 	clock := h.clock + 1
 	for _, e := range h.entries {
-		if e.state != Waiting || e.run != nil {
+		if e.state != Waiting {
 			continue
 		}
 		if missing := h.missing(e); !slices.Equal(missing, e.missing) {

@@ -67,10 +67,10 @@ func (h *Host) plan(ctx context.Context, rows []compose.Row) ([]*plan, error) {
 	others := map[string]bool{}
 	h.mayProvide(rows, others)
 	b := planner{options: &h.options, taken: map[string]bool{}, disabled: func(p *plan, expr compose.Expr) (bool, error) {
-		e := evaluation{ctx: ctx, evaluator: h.options.Evaluator, scope: func() Scope {
+		e := evaluation{evaluator: h.options.Evaluator, scope: func() Scope {
 			return h.scope(nil, p.realms, slices.Sorted(maps.Keys(others)))
 		}}
-		v, err := e.expression("disabled", expr)
+		v, err := e.expression(ctx, "disabled", expr)
 		return compose.Truthy(v) && v != Undefined{}, err
 	}}
 	err := b.rows(rows, nil, true)

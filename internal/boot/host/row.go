@@ -28,6 +28,7 @@ type Row struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	released  chan struct{} // closed when the row may end
+	deadline  time.Time     // of what it does when it stops; set before released is closed
 	timer     *time.Timer   // of the time that Start, or the end, may take
 	tasks     sync.WaitGroup
 
@@ -35,11 +36,12 @@ type Row struct {
 
 	plan       *plan // what it runs for
 	provided   map[key]any
-	refused    error // why what it provided cannot be
-	started    bool  // Start has returned
-	ending     bool  // what it does when it stops has been done
-	over       bool  // nothing of it runs any more
-	left       bool  // it did not stop in time
+	started    bool // Start has returned
+	let        bool // released is closed
+	ending     bool // no task begins any more
+	ended      bool // what it does when it stops has been done
+	over       bool // nothing of it runs any more
+	left       bool // it did not stop in time
 	failure    error
 	onStop     []func(context.Context) error
 	users      int // rows that run with what it provides
@@ -102,14 +104,7 @@ func decodeError(err error) error {
 // row provides it already, and when Start has returned.
 func (r *Row) Provide(service string, value any) {
 	if err := r.provide(service, value); err != nil {
-		r.host.change(func() {
-			if r.refused == nil {
-				r.refused = err
-			}
-			if r.started && r.failure == nil {
-				r.failure = err
-			}
-		})
+		r.host.fail(r, err)
 	}
 }
 
@@ -136,16 +131,24 @@ func (r *Row) provide(service string, value any) error {
 
 // OnStop adds what is to be done when the row stops, in reverse order: after
 // those have stopped that use what it provides, and the row's ctx has ended. ctx
-// bounds it.
+// bounds it. What tasks add while they end is done once they have ended, and
+// what is added after that is done at once, so that nothing stays open.
 func (r *Row) OnStop(f func(ctx context.Context) error) {
 	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
-	r.onStop = append(r.onStop, f)
+	if !r.ended {
+		r.onStop = append(r.onStop, f)
+		r.host.mu.Unlock()
+		return
+	}
+	r.host.mu.Unlock()
+	if err := r.guard(func() error { return f(r.ctx) }); err != nil {
+		r.Logf("stop: %v", err)
+	}
 }
 
 // Go runs f until the row stops, which waits for it. An error of f fails the
 // row, unless the row is stopping. Once what is to be done when the row stops
-// has been done, Go does nothing.
+// has been done, but for what its tasks add, Go does nothing.
 func (r *Row) Go(f func(ctx context.Context) error) {
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
@@ -256,17 +259,24 @@ func (r *Row) begin(p *plan) (err error) {
 
 // end does what is to be done when the row stops, and waits for what it runs.
 func (r *Row) end() error {
-	// A row that heeds ctx is still in time.
-	ctx, cancel := context.WithTimeout(r.host.patience, r.host.options.StopTimeout*9/10)
+	ctx, cancel := context.WithDeadline(r.host.patience, r.deadline)
 	defer cancel()
-	var failures []error
+	failures := r.undo(ctx, &r.ending)
+	r.tasks.Wait()
+	failures = append(failures, r.undo(ctx, &r.ended)...) // what the tasks added
+	return errors.Join(failures...)
+}
+
+// undo does what is to be done when the row stops, and notes under the mutex
+// that nothing was left.
+func (r *Row) undo(ctx context.Context, done *bool) (failures []error) {
 	for {
 		r.host.mu.Lock()
 		last := len(r.onStop) - 1
 		if last < 0 {
-			r.ending = true
+			*done = true
 			r.host.mu.Unlock()
-			break
+			return failures
 		}
 		f := r.onStop[last]
 		r.onStop = r.onStop[:last]
@@ -275,6 +285,4 @@ func (r *Row) end() error {
 			failures = append(failures, err)
 		}
 	}
-	r.tasks.Wait()
-	return errors.Join(failures...)
 }

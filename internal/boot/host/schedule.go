@@ -14,7 +14,9 @@ type entry struct {
 	state State
 	err   error // of a failed row
 	since time.Time
-	run   *Row // what has not ended, also what has been left
+	// run is what has not ended. It is nil of a row that is off or waits, and of a
+	// failed one unless it has been left.
+	run *Row
 	// retired says that the tree has the row no more; it goes when run has ended.
 	retired bool
 	missing []string // as last told
@@ -112,18 +114,39 @@ func (h *Host) halt(e *entry, cause int) {
 		}
 	}
 	h.set(e, Stopping, cause)
-	h.release(r)
+	h.releaseUnused(r)
 }
 
-// release lets a stopping row end if nobody uses it.
+// releaseUnused lets a stopping row end if nobody uses it.
+func (h *Host) releaseUnused(r *Row) {
+	if r.users == 0 && r.entry.state == Stopping {
+		h.release(r)
+	}
+}
+
+// release lets a stopping row end. What it does then has to end somewhat before
+// the row is left: one that heeds ctx is still in time.
 func (h *Host) release(r *Row) {
-	if r.users > 0 || r.entry.state != Stopping {
+	if r.let {
 		return
 	}
-	r.cancel()
-	close(r.released)
+	r.let = true
 	r.timer.Stop()
 	r.timer = time.AfterFunc(h.options.StopTimeout, func() { h.leave(r) })
+	r.deadline = time.Now().Add(h.options.StopTimeout * 9 / 10)
+	r.cancel()
+	close(r.released)
+}
+
+// releaseAll lets all stopping rows end, whoever uses them.
+func (h *Host) releaseAll() {
+	h.change(func() {
+		for _, e := range h.entries {
+			if e.state == Stopping {
+				h.release(e.run)
+			}
+		}
+	})
 }
 
 // leave gives up on a row that did not stop in time.
@@ -182,7 +205,7 @@ func (h *Host) over(r *Row, err error) {
 	for _, provider := range r.providers {
 		provider.users--
 		provider.usersClock = max(provider.usersClock, e.clock)
-		h.release(provider)
+		h.releaseUnused(provider)
 	}
 }
 
@@ -201,7 +224,7 @@ func (h *Host) startSome() (any bool) {
 	var held *entry
 	var hope map[*entry]bool // found out when a row asks
 	for _, e := range h.entries {
-		if e.state != Waiting || e.run != nil || !h.wanted(e) {
+		if e.state != Waiting || !h.wanted(e) {
 			continue
 		}
 		if e.plan.err != nil {
