@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 
 	"dsh/internal/action"
@@ -127,9 +128,9 @@ func word(v compose.Value) string {
 
 // admit refuses a tree with rows that cannot run here, and one with mistakes,
 // so that nothing runs half.
-func (r *run) admit(ctx context.Context, tree *compose.Tree, composed *action.Composed) error {
+func (r *run) admit(ctx context.Context, c *composition) error {
 	name := r.req.Layers.Name
-	rows, total := r.enabled(ctx, tree.Rows)
+	rows, total := r.enabled(ctx, c, c.tree.Rows)
 	if len(rows) == 0 {
 		return fault.WithHint(fault.Errorf(fault.Composition, "profile %q has no enabled row; there is nothing to start", name),
 			"%s prints the composed tree", fault.ShellWords("dsh", "--profile", name.String(), "--dump-config"))
@@ -138,11 +139,11 @@ func (r *run) admit(ctx context.Context, tree *compose.Tree, composed *action.Co
 	var mistakes []error
 	var program *compose.Row
 	for _, row := range rows {
-		if why, needs := r.needsNode(row.Name()); needs {
+		if why, needs := c.needsNode(row.Name()); needs {
 			refused.Rows = append(refused.Rows, NodeRow{row, why})
 			continue
 		}
-		_, is, err := r.programs.find(row.Name())
+		_, is, err := c.programs.find(row.Name())
 		switch {
 		case err != nil:
 			mistakes = append(mistakes, &rowError{row, err})
@@ -153,7 +154,7 @@ func (r *run) admit(ctx context.Context, tree *compose.Tree, composed *action.Co
 		}
 	}
 	var findings []check.Finding
-	for _, f := range action.Findings(r.req.Env, composed) {
+	for _, f := range action.Findings(r.req.Env, c.Composed) {
 		if f.Blocks {
 			findings = append(findings, f)
 		}
@@ -171,12 +172,12 @@ func (r *run) admit(ctx context.Context, tree *compose.Tree, composed *action.Co
 
 // needsNode says why a row with this plugin does not run here. A row without a
 // plugin is a mistake and not that.
-func (r *run) needsNode(name string) (why string, needs bool) {
+func (c *composition) needsNode(name string) (why string, needs bool) {
 	if name == "" || name == groupPlugin || name == includePlugin {
 		return "", false
 	}
 	if _, ok := plugins.Lookup(name); !ok {
-		if _, ok, _ := r.programs.find(name); ok {
+		if _, ok, _ := c.programs.find(name); ok {
 			return "", false
 		}
 	}
@@ -185,17 +186,17 @@ func (r *run) needsNode(name string) (why string, needs bool) {
 
 // enabled are the rows that would run, groups left out and the rows in them
 // not, and how many rows there are. A row with a truthy group is never off.
-func (r *run) enabled(ctx context.Context, rows []compose.Row) (enabled []compose.Row, total int) {
+func (r *run) enabled(ctx context.Context, c *composition, rows []compose.Row) (enabled []compose.Row, total int) {
 	for _, row := range rows {
 		total++
 		group, _ := row.Entry.Get("group")
-		if !compose.Truthy(group) && r.off(ctx, row) {
+		if !compose.Truthy(group) && r.off(ctx, c, row) {
 			continue
 		}
 		if row.Name() != groupPlugin {
 			enabled = append(enabled, row)
 		}
-		below, n := r.enabled(ctx, row.Mounted())
+		below, n := r.enabled(ctx, c, row.Mounted())
 		enabled, total = append(enabled, below...), total+n
 	}
 	return enabled, total
@@ -204,12 +205,12 @@ func (r *run) enabled(ctx context.Context, rows []compose.Row) (enabled []compos
 // off says whether a row is disabled. An expression is asked only of rows that
 // could not run; the host asks it of the others. One that needs more than there
 // is before the start counts as false.
-func (r *run) off(ctx context.Context, row compose.Row) bool {
+func (r *run) off(ctx context.Context, c *composition, row compose.Row) bool {
 	off, expr := row.Disabled()
 	if expr == nil || off {
 		return off
 	}
-	if _, needs := r.needsNode(row.Name()); !needs {
+	if _, needs := c.needsNode(row.Name()); !needs {
 		return false
 	}
 	v, err := r.eval.Evaluate(ctx, expr.Text, host.Scope{Services: r.expressible()})
@@ -218,7 +219,9 @@ func (r *run) off(ctx context.Context, row compose.Row) bool {
 
 // programs finds the programs of packages, each once.
 type programs struct {
-	dir   string // of the profile
+	dir string // of the profile
+
+	mu    sync.Mutex
 	found map[string]foundProgram
 }
 
@@ -230,6 +233,8 @@ type foundProgram struct {
 
 // find is the program of the package of that name, as the profile has it.
 func (p *programs) find(name string) (executable.Program, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if f, ok := p.found[name]; ok {
 		return f.program, f.ok, f.err
 	}
@@ -244,8 +249,11 @@ func (p *programs) find(name string) (executable.Program, bool, error) {
 	return f.program, f.ok, f.err
 }
 
-// names are the packages that were found to be programs.
-func (p *programs) has(name string) bool { return p.found[name].ok }
+// has says whether the package of that name is a program.
+func (p *programs) has(name string) bool {
+	_, ok, _ := p.find(name)
+	return ok
+}
 
 // registry is the plugins of the rows: what is compiled in, and the programs.
 func (r *run) registry(launch *executable.Launch) host.Registry {
@@ -253,9 +261,7 @@ func (r *run) registry(launch *executable.Launch) host.Registry {
 		if plugin, ok := plugins.Lookup(name); ok {
 			return plugin, true
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		program, ok, err := r.programs.find(name)
+		program, ok, err := r.current.Load().programs.find(name)
 		if err != nil {
 			return host.Plugin{Start: func(context.Context, *host.Row) error { return err }}, true
 		}

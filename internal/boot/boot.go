@@ -2,8 +2,10 @@
 // layers, the composed tree, what has to be right before a row starts, the
 // slots, the signals, and the report of a start that fails.
 //
-// It does not read command lines, it does not compose, and it knows no plugin:
-// host runs the rows, plugins has what they run.
+// It does not read command lines and it does not compose: host runs the rows,
+// and plugins has what they run. Of single rows it knows those without which a
+// profile has not started, the one that DSH_TELEMETRY_DISABLED switches off, and
+// the programs of packages.
 package boot
 
 import (
@@ -11,6 +13,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"dsh/internal/action"
 	"dsh/internal/boot/environ"
@@ -104,7 +107,8 @@ func Run(ctx context.Context, req Request, log Log) (code int, err error) {
 	if r.handover != nil {
 		return r.handover.run(req)
 	}
-	if exit := plugins.ParseCommandLine(r.tree, req.Args); exit != nil {
+	first := r.current.Load()
+	if exit := plugins.ParseCommandLine(first.tree, req.Args); exit != nil {
 		log.Print(exit.Text, exit.Code != 0)
 		return exit.Code, nil
 	}
@@ -112,7 +116,7 @@ func Run(ctx context.Context, req Request, log Log) (code int, err error) {
 	r.profile = r.profileContext()
 	r.eval = r.newEvaluator()
 	defer r.eval.Close()
-	if err := r.admit(ctx, r.tree, r.composed); err != nil {
+	if err := r.admit(ctx, first); err != nil {
 		return codeOf(err), err
 	}
 	return r.start(ctx)
@@ -132,9 +136,8 @@ type run struct {
 	req      Request
 	log      Log
 	snapshot environ.Snapshot
-	layers   action.Layers // with the texts of the overlays
-	composed *action.Composed
-	tree     *compose.Tree
+	layers   action.Layers               // with the texts of the overlays
+	current  atomic.Pointer[composition] // that runs, or is being applied
 	ending   *ending
 	ready    chan struct{} // closed when the start is over and went well
 	profile  *slot.ProfileContext
@@ -148,10 +151,15 @@ type run struct {
 	said    map[string]bool // notices; of whoever composes
 	mistake string          // the one that was told last; of live
 
-	mu       sync.Mutex       // of what follows, and of composed
-	before   *action.Composed // of what ran before the newest reload
-	programs programs
-	later    []string // warnings that wait for the end of a program
+	mu    sync.Mutex
+	later []string // warnings that wait for the end of a program
+}
+
+// composition is the profile as its files were at one time.
+type composition struct {
+	*action.Composed
+	tree     *compose.Tree // with what the environment adds on top
+	programs *programs
 }
 
 // prepare is all that comes before a row: nothing of it is running when it
@@ -180,17 +188,17 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	r.layers = req.Layers
-	r.composed, r.tree, err = r.compose(ctx)
+	c, err := r.compose(ctx)
 	if err != nil {
 		return err
 	}
-	r.layers.Patches = frozen(req.Layers.Patches, r.composed)
-	r.programs.dir = r.composed.Profile.Dir
-	for _, w := range r.composed.Warnings {
+	r.current.Store(c)
+	r.layers.Patches = frozen(req.Layers.Patches, c.Composed)
+	for _, w := range c.Warnings {
 		r.log.Warn(w)
 	}
 	r.said = map[string]bool{}
-	for _, n := range r.composed.Notices {
+	for _, n := range c.Notices {
 		r.said[n] = true
 		r.log.Notice(n)
 	}
@@ -199,21 +207,21 @@ func (r *run) prepare(ctx context.Context) error {
 
 // compose composes the profile as it is now, with what the environment adds on
 // top.
-func (r *run) compose(ctx context.Context) (*action.Composed, *compose.Tree, error) {
+func (r *run) compose(ctx context.Context) (*composition, error) {
 	composed, err := action.Compose(ctx, r.req.Env, action.ComposeOptions{Layers: r.layers})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	tree := composed.Tree
 	if r.snapshot.Getenv("DSH_TELEMETRY_DISABLED") != "" && hasRow(tree, telemetryRow) {
 		off, err := compose.ParsePatches(compose.Source{File: "DSH_TELEMETRY_DISABLED"}, []byte("- id: "+telemetryRow+"\n  disabled: true\n"))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		layers := append(composed.Stack.Layers[:len(composed.Stack.Layers):len(composed.Stack.Layers)], compose.Layer{Label: "DSH_TELEMETRY_DISABLED", Patches: off})
 		tree = compose.Apply(layers, composed.Rules)
 	}
-	return composed, tree, nil
+	return &composition{composed, tree, &programs{dir: composed.Profile.Dir}}, nil
 }
 
 func hasRow(tree *compose.Tree, id string) bool {

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -147,7 +148,10 @@ func (e *ending) stop(r reason, rows func(context.Context) error) (code int, err
 	forced := func(code int, err error) (int, error) {
 		cancel()
 		select {
-		case <-stopped:
+		case left := <-stopped: // names the rows that are left
+			if err != nil && left != nil {
+				err = fmt.Errorf("%w: %w", err, left)
+			}
 		case <-time.After(lastMoment):
 		}
 		return code, err

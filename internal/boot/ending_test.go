@@ -31,7 +31,7 @@ func (r *rows) stop(ctx context.Context) error {
 		return r.err
 	case <-ctx.Done():
 		r.cut = true
-		return ctx.Err()
+		return errors.New("row x is left")
 	}
 }
 
@@ -61,7 +61,7 @@ func TestEnding(t *testing.T) {
 		{name: "a row asks for a code", asked: new(asked(3)), rows: rows{takes: time.Second}, code: 3, takes: time.Second},
 		{name: "a row asks for the end", asked: new(asked(0)), code: 0},
 		{name: "a failure", asked: new(failed(failure)), code: 1},
-		{name: "the grace is over", first: syscall.SIGTERM, rows: rows{forever: true}, code: 143, takes: 5 * time.Second, cut: true, errHas: "did not stop within 5s"},
+		{name: "the grace is over", first: syscall.SIGTERM, rows: rows{forever: true}, code: 143, takes: 5 * time.Second, cut: true, errHas: "did not stop within 5s: row x is left"},
 		{name: "the grace is over after SIGINT", first: os.Interrupt, rows: rows{forever: true}, code: 130, takes: 5 * time.Second, cut: true, errHas: "did not stop"},
 		{name: "a second signal", first: syscall.SIGTERM, rows: rows{forever: true}, then: []sent{{time.Second, syscall.SIGTERM}}, code: 143, takes: time.Second, cut: true},
 		{name: "another second signal", first: syscall.SIGTERM, rows: rows{forever: true}, then: []sent{{time.Second, os.Interrupt}}, code: 130, takes: time.Second, cut: true},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dsh/internal/boot/host"
+	"dsh/internal/boot/plugins"
 	"dsh/internal/fault"
 	"dsh/internal/staging"
 )
@@ -84,13 +85,15 @@ func rowFailure(s host.Status) *RowError {
 	return e
 }
 
-func (r *run) isRequired(s host.Status) bool {
-	if slices.Contains(required, s.ID) {
-		return true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.programs.has(s.Name)
+// isRequired says whether the profile cannot do without a row.
+func (r *run) isRequired(row host.RowSpec) bool {
+	return slices.Contains(required, row.ID) || r.isProgram(row.Name)
+}
+
+// isProgram says whether a plugin is the program of a package.
+func (r *run) isProgram(name string) bool {
+	_, compiledIn := plugins.Lookup(name)
+	return !compiledIn && r.current.Load().programs.has(name)
 }
 
 // audit looks at the rows after the start. Where one that is required is not
@@ -109,7 +112,7 @@ func (r *run) audit() error {
 		}
 	}
 	for _, s := range rows {
-		fatal = fatal || s.State != host.Active && s.State != host.Off && r.isRequired(s)
+		fatal = fatal || s.State != host.Active && s.State != host.Off && r.isRequired(s.RowSpec)
 	}
 	if fatal {
 		report, err := r.writeReport(rows)
@@ -134,13 +137,14 @@ func (r *run) writeReport(rows []host.Status) (path string, err error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "dsh %s, %s/%s, %s\nprofile %s in %s\nstarted in %s\n\nlayers, lowest first:\n",
 		r.req.Version, runtime.GOOS, runtime.GOARCH, now.Format(time.RFC3339), r.profile.Name, r.profile.Dir, r.profile.Cwd)
-	for _, e := range r.composed.Stack.Entries {
+	c := r.current.Load()
+	for _, e := range c.Stack.Entries {
 		fmt.Fprintf(&b, "  %s (%s, %s)\n", e.Label, e.Kind, e.State)
 		if e.Err != nil {
 			fmt.Fprintf(&b, "    %v\n", e.Err)
 		}
 	}
-	for _, text := range slices.Concat(r.composed.Notices, r.composed.Warnings) {
+	for _, text := range slices.Concat(c.Notices, c.Warnings) {
 		fmt.Fprintf(&b, "  %s\n", text)
 	}
 	b.WriteString("\nrows:\n")

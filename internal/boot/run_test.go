@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"dsh/internal/boot/host"
 	"dsh/internal/profile"
 )
 
@@ -116,5 +117,111 @@ func TestRunEndsWhileARowIsSwitchedOff(t *testing.T) {
 	g.signals <- os.Interrupt
 	if code := <-g.ended; code != 130 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// prepared is a run before its first row, of a profile with one program.
+func prepared(t *testing.T) (r *run, warnings *[]string) {
+	t.Helper()
+	req := request(t, "mine")
+	dir := req.Env.Home.ProfileDir(req.Layers.Name)
+	req.Prepare = func(context.Context) error {
+		_, err := profile.OpenOrCreateForReading(req.Env.Home, req.Layers.Name)
+		return err
+	}
+	pkg := filepath.Join(dir, "node_modules", "prog")
+	for file, text := range map[string]string{
+		filepath.Join(dir, "package.json"):     "{}",
+		filepath.Join(dir, "cordis.patch.yml"): "- insert: [{id: p, name: prog}, {id: scope, name: dsh:scope}]\n",
+		filepath.Join(pkg, "package.json"):     `{"name": "prog", "version": "1.0.0", "dsh": {"plugin": {"exec": "./run"}}}`,
+		filepath.Join(pkg, "run"):              "no script",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quiet := func(string) {}
+	warnings = new([]string)
+	r = &run{req: req, log: Log{Notice: quiet, News: quiet, Warn: func(text string) { *warnings = append(*warnings, text) }}}
+	r.ending = newEnding(nil, r.interruptIsOurs)
+	if err := r.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r, warnings
+}
+
+// A program may fail at any time of a reload, and the profile ends with it.
+func TestAProgramIsRequiredWhileTheFilesAreRead(t *testing.T) {
+	r, _ := prepared(t)
+	row := host.RowSpec{ID: "p", Name: "prog"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			c, err := r.recompose(t.Context())
+			if err == nil {
+				err = c.Use(t.Context(), false)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for asked := 0; ; asked++ {
+		if !r.isRequired(row) {
+			t.Fatalf("the program is not required, asked %d times", asked)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
+// What is told of a row that failed is what happened, and not what it does
+// meanwhile.
+func TestARowThatFailedIsToldAsItWas(t *testing.T) {
+	r, warnings := prepared(t)
+	cause := errors.New("broke")
+	r.settled.Store(true)
+	r.event(host.Event{Path: "scope", Row: host.RowSpec{Path: "scope", ID: "scope", Name: "dsh:scope", Origin: "x"}, State: host.Failed, Err: cause})
+	if len(*warnings) != 1 || (*warnings)[0] != "scope: dsh:scope (from x): broke" {
+		t.Errorf("warned %q", *warnings)
+	}
+	r.event(host.Event{Path: "p", Row: host.RowSpec{Path: "p", ID: "p", Name: "prog", Origin: "x"}, State: host.Failed, Err: cause})
+	if why, ended := r.ending.wait(t.Context(), nil); !ended || !errors.Is(why.err, cause) {
+		t.Errorf("got %+v", why)
+	}
+}
+
+// The host tells with every event which row it is of.
+func TestEventsHaveTheirRow(t *testing.T) {
+	r, _ := prepared(t)
+	var events []host.Event
+	h := host.New(host.Options{
+		Registry: func(string) (host.Plugin, bool) {
+			return host.Plugin{Start: func(context.Context, *host.Row) error { return errors.New("broke") }}, true
+		},
+		Event: func(e host.Event) { events = append(events, e) },
+	})
+	if err := errors.Join(h.Apply(t.Context(), r.current.Load().tree.Rows), h.Settled(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	failed := map[string]string{}
+	for _, e := range events {
+		if e.Row.Path != e.Path {
+			t.Errorf("%s: the row is %+v", e.Path, e.Row)
+		}
+		if e.State == host.Failed {
+			failed[e.Row.ID] = e.Row.Name
+		}
+	}
+	if len(failed) != 2 || failed["p"] != "prog" || failed["scope"] != "dsh:scope" {
+		t.Errorf("got %v", failed)
+	}
+	if err := h.Stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -35,7 +35,8 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 		Temp: r.req.Env.Home.Path("state", r.profile.Name, "run"), Terminal: &r.terminal,
 		Exit: r.exit, Ready: r.ready, Grace: grace - lastMoment,
 	}
-	r.live = live.New(r.tree, live.Engine{Compose: r.recompose, Apply: r.apply})
+	tree := r.current.Load().tree
+	r.live = live.New(tree, r.recompose)
 	r.host = host.New(host.Options{
 		Registry:  r.registry(launch),
 		Slots:     r.slots(),
@@ -53,12 +54,13 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 	var startErr error
 	go func() {
 		defer close(settled)
-		if startErr = r.host.Apply(ctx, r.tree.Rows); startErr == nil {
+		if startErr = r.host.Apply(ctx, tree.Rows); startErr == nil {
 			startErr = r.host.Settled(ctx)
 		}
 	}()
 	why, ended := r.ending.wait(ctx, settled)
 	if !ended {
+		r.settled.Store(true)
 		err := startErr
 		if err == nil {
 			err = r.audit()
@@ -68,7 +70,6 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 		}
 	}
 	if !ended {
-		r.settled.Store(true)
 		close(r.ready)
 		r.announce()
 		go r.live.Run(ctx)
@@ -114,7 +115,7 @@ func (h hostRows) Restart(ctx context.Context, path string) error {
 }
 
 func (r *run) profileContext() *slot.ProfileContext {
-	p := r.composed.Profile
+	p := r.current.Load().Profile
 	overlays := make([]string, len(r.layers.Patches))
 	for i, o := range r.layers.Patches {
 		overlays[i] = o.Label
@@ -153,9 +154,7 @@ func checkConfig(row host.RowSpec, config compose.Value) error {
 // rowDir is the directory of the layer that brought a row: the package of a
 // bundle, or where the patch file is.
 func (r *run) rowDir(row compose.Row) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.composed.Stack.Entries {
+	for _, e := range r.current.Load().Stack.Entries {
 		if e.State != stack.Applied || e.Label != row.Origin {
 			continue
 		}
@@ -208,7 +207,7 @@ func (r *run) include(row host.RowSpec) ([]compose.Row, error) {
 			}
 		}
 	}
-	tree := compose.Apply([]compose.Layer{{Label: src.File, Patches: patches}}, r.composed.Rules)
+	tree := compose.Apply([]compose.Layer{{Label: src.File, Patches: patches}}, r.current.Load().Rules)
 	for _, w := range tree.Warnings {
 		r.log.Notice(w.String())
 	}
@@ -218,7 +217,12 @@ func (r *run) include(row host.RowSpec) ([]compose.Row, error) {
 // interruptIsOurs says whether Ctrl-C is for dsh. While a program has the
 // terminal it is the program's.
 func (r *run) interruptIsOurs() bool {
-	return !(r.terminal.Held() && r.settled.Load() && fromKeyboard(r.req.Stdin))
+	select {
+	case <-r.ready:
+		return !(r.terminal.Held() && fromKeyboard(r.req.Stdin))
+	default:
+		return true
+	}
 }
 
 // event is told what rows do.
@@ -240,23 +244,18 @@ func (r *run) event(e host.Event) {
 	// What fails during the start is in its report, and during a reload in that
 	// of the reload.
 	if e.Line == "" && e.State == host.Failed && r.settled.Load() && !r.applying.Load() && !r.stopping.Load() {
-		go r.rowFailed(e)
+		r.rowFailed(e)
 	}
 }
 
 // rowFailed tells of a row that failed by itself while the profile runs. One
 // that is required ends it.
 func (r *run) rowFailed(e host.Event) {
-	for _, s := range r.host.Rows() {
-		if s.Path != e.Path {
-			continue
-		}
-		failure := rowFailure(s)
-		if r.isRequired(s) {
-			r.ending.ask(failed(failure))
-		} else {
-			r.warn(failure.Error())
-		}
+	failure := rowFailure(host.Status{RowSpec: e.Row, State: e.State, Err: e.Err})
+	if r.isRequired(e.Row) {
+		r.ending.ask(failed(failure))
+	} else {
+		r.warn(failure.Error())
 	}
 }
 
@@ -306,43 +305,40 @@ func (r *run) announce() {
 }
 
 // recompose is the profile as its files are now, with all that a start checks.
-func (r *run) recompose(ctx context.Context) (*compose.Tree, string, error) {
-	composed, tree, err := r.compose(ctx)
+func (r *run) recompose(ctx context.Context) (live.Composition, error) {
+	c, err := r.compose(ctx)
 	if err != nil {
-		return nil, "", err
+		return live.Composition{}, err
 	}
-	r.mu.Lock()
-	r.programs = programs{dir: composed.Profile.Dir}
-	r.mu.Unlock()
-	for _, skipped := range composed.Stack.Skipped() {
+	for _, skipped := range c.Stack.Skipped() {
 		if !r.said[skipped.String()] {
-			return nil, "", fault.Errorf(fault.Composition, "%s", skipped)
+			return live.Composition{}, fault.Errorf(fault.Composition, "%s", skipped)
 		}
 	}
-	if err := r.admit(ctx, tree, composed); err != nil {
-		return nil, "", err
+	if err := r.admit(ctx, c); err != nil {
+		return live.Composition{}, err
 	}
-	for _, n := range composed.Notices {
+	for _, n := range c.Notices {
 		if !r.said[n] {
 			r.said[n] = true
 			r.warn(n)
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.before, r.composed = r.composed, composed
-	return tree, "", nil
+	return live.Composition{Tree: c.tree, Use: func(ctx context.Context, changed bool) error { return r.use(ctx, c, changed) }}, nil
 }
 
-// apply makes the rows run.
-func (r *run) apply(ctx context.Context, rows []compose.Row) error {
+// use makes a composition the one that runs. Its rows are applied if they are
+// others; where they do not start, all is as before.
+func (r *run) use(ctx context.Context, c *composition, changed bool) error {
+	before := r.current.Swap(c)
+	if !changed {
+		return nil
+	}
 	r.applying.Store(true)
 	defer r.applying.Store(false)
-	err := r.host.Apply(ctx, rows)
+	err := r.host.Apply(ctx, c.tree.Rows)
 	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.composed = r.before // its rows run
+		r.current.Store(before)
 	}
 	return err
 }
@@ -383,7 +379,7 @@ func frozen(overlays []stack.Overlay, composed *action.Composed) []stack.Overlay
 
 // flags of a run that several goroutines look at.
 type flags struct {
-	settled  atomic.Bool // the start is over and went well
+	settled  atomic.Bool // the start is over: what fails now is not in its report
 	applying atomic.Bool // a reload is being applied
 	stopping atomic.Bool // the run ends
 }

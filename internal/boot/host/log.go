@@ -22,6 +22,7 @@ const maxTold = 4096
 type Event struct {
 	Time    time.Time
 	Path    string
+	Row     RowSpec // as it was composed
 	State   State
 	Missing []string // of a waiting row
 	Err     error    // of a failed row
@@ -55,7 +56,7 @@ func (h *Host) tell(e *entry, event Event) {
 	if h.options.Event == nil {
 		return
 	}
-	event.Path, event.index = e.plan.Path, e.index
+	event.Path, event.Row, event.index = e.plan.Path, e.plan.RowSpec, e.index
 	if event.Time.IsZero() {
 		event.Time = e.since
 	}

@@ -49,16 +49,13 @@ func BenchmarkEdit(b *testing.B) {
 	if err := h.Apply(b.Context(), composed.Tree.Rows); err != nil {
 		b.Fatal(err)
 	}
-	layers := live.New(composed.Tree, live.Engine{
-		Compose: func(ctx context.Context) (*compose.Tree, string, error) {
-			c, err := action.Compose(ctx, env, action.ComposeOptions{Layers: action.Layers{Name: name}})
-			if err != nil {
-				return nil, "", err
-			}
-			action.Findings(env, c)
-			return c.Tree, "", nil
-		},
-		Apply: h.Apply,
+	layers := live.New(composed.Tree, func(ctx context.Context) (live.Composition, error) {
+		c, err := action.Compose(ctx, env, action.ComposeOptions{Layers: action.Layers{Name: name}})
+		if err != nil {
+			return live.Composition{}, err
+		}
+		action.Findings(env, c)
+		return live.Composition{Tree: c.Tree, Use: func(ctx context.Context, _ bool) error { return h.Apply(ctx, c.Tree.Rows) }}, nil
 	})
 	ctx, end := context.WithCancel(b.Context())
 	ended := make(chan struct{})

@@ -1,7 +1,7 @@
 // Package live keeps a running profile at what its files say: it sees when
 // files change, composes the profile anew and has the difference applied.
 //
-// It is not the composer and not the host, which it is given as functions, and
+// It is not the composer and not the host, which it is given as a function, and
 // it does not decide whether a profile is followed: the row hmr does.
 package live
 
@@ -15,20 +15,23 @@ import (
 	"dsh/internal/compose"
 )
 
-// Engine is what a reload needs.
-type Engine struct {
-	// Compose is the profile as its files are now, with all that a start checks.
-	// restart says what of it needs a new start, "" for nothing.
-	Compose func(ctx context.Context) (tree *compose.Tree, restart string, err error)
-	// Apply makes the rows run, or leaves all as it was and returns why.
-	Apply func(ctx context.Context, rows []compose.Row) error
+// Composer composes the profile as its files are now, with all that a start
+// checks.
+type Composer func(ctx context.Context) (Composition, error)
+
+// Composition is the profile as its files were at one time.
+type Composition struct {
+	Tree *compose.Tree
+	// Use makes it the one that runs, or leaves all as it was and returns why.
+	// Where the rows are those that run already, changed is false.
+	Use func(ctx context.Context, changed bool) error
 }
 
 // Layers is the layers of a running profile, which [slot.LiveLayers] describes.
 type Layers struct {
-	engine Engine
-	wake   chan struct{} // holds one when there is something to do
-	told   slot.Listeners[slot.Reload]
+	compose Composer
+	wake    chan struct{} // holds one when there is something to do
+	told    slot.Listeners[slot.Reload]
 
 	mu      sync.Mutex
 	tree    *compose.Tree // that runs
@@ -38,8 +41,8 @@ type Layers struct {
 }
 
 // New is the layers of a profile of which tree runs.
-func New(tree *compose.Tree, engine Engine) *Layers {
-	return &Layers{engine: engine, wake: make(chan struct{}, 1), tree: tree}
+func New(tree *compose.Tree, composer Composer) *Layers {
+	return &Layers{compose: composer, wake: make(chan struct{}, 1), tree: tree}
 }
 
 // Run does the reloads that are asked for, until ctx ends. They are done here
@@ -121,13 +124,11 @@ func (l *Layers) Subscribe(f func(slot.Reload)) (cancel func()) {
 
 func (l *Layers) reload(ctx context.Context) error {
 	before := l.Tree()
-	tree, restart, err := l.engine.Compose(ctx)
+	c, err := l.compose(ctx)
 	var changed []string
 	if err == nil {
-		changed = Differences(before, tree)
-		if len(changed) > 0 {
-			err = l.engine.Apply(ctx, tree.Rows)
-		}
+		changed = Differences(before, c.Tree)
+		err = c.Use(ctx, len(changed) > 0)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // the profile ends; that is no mistake in its files
@@ -135,13 +136,13 @@ func (l *Layers) reload(ctx context.Context) error {
 	l.mu.Lock()
 	last := l.last
 	if err == nil {
-		l.tree = tree // the origins of rows may be others though all rows are the same
+		l.tree = c.Tree // the origins of rows may be others though all rows are the same
 	}
-	if err == nil && len(changed) == 0 && last.Err == nil && last.Restart == restart {
+	if err == nil && len(changed) == 0 && last.Err == nil {
 		l.mu.Unlock()
 		return nil
 	}
-	l.last = slot.Reload{Count: last.Count + 1, Err: err, Restart: restart}
+	l.last = slot.Reload{Count: last.Count + 1, Err: err}
 	if err == nil {
 		l.last.Changed = changed
 	}

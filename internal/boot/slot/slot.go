@@ -107,6 +107,4 @@ type Reload struct {
 	Count   int      // reloads since the start; 0: the tree is the one of the start
 	Changed []string // the ids of the rows that differ from before
 	Err     error    // why the tree stayed as it was
-	// Restart says what of the change needs a new start of the profile, "" for nothing.
-	Restart string
 }

@@ -108,7 +108,6 @@ type reloadView struct {
 	Changed []string `json:"changed"`
 	Error   string   `json:"error"`
 	Hint    string   `json:"hint"`
-	Restart string   `json:"restart"`
 }
 
 func (a *api) state(*http.Request) (any, error) {
@@ -155,7 +154,7 @@ func (a *api) reload() *reloadView {
 		return nil
 	}
 	last := a.live.Last()
-	v := &reloadView{Count: last.Count, Changed: append([]string{}, last.Changed...), Restart: last.Restart}
+	v := &reloadView{Count: last.Count, Changed: append([]string{}, last.Changed...)}
 	if last.Err != nil {
 		p := problemOf(last.Err)
 		v.Error, v.Hint = p.Message, p.Hint

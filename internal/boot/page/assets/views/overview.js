@@ -21,7 +21,6 @@ export const overview = {
     const failed = rows.filter((r) => r.state === "failed"), waits = rows.filter((r) => r.state === "waiting");
     const problems = [
       state.reload?.error && note("bad", "Your last edit was not taken: the tree before it still runs.", state.reload.error, state.reload.hint && h("p", { class: "hint" }, state.reload.hint), h("p", {}, h("a", { href: "#/patch" }, "Open the patch"))),
-      state.reload?.restart && note("warn", state.reload.restart, `Stop dsh, and start it again: dsh ${state.profile?.name ?? ""}`),
       failed.map((r) => note("bad", [h("a", { href: `#/tree/${encodeURIComponent(r.path)}` }, h("code", {}, r.path)), " failed: ", r.error], r.hint)),
       waits.map((r) => note("warn", [h("a", { href: `#/tree/${encodeURIComponent(r.path)}` }, h("code", {}, r.path)), " waits for ", r.missing.length ? list(r.missing) : "what it needs"], r.why || "It starts by itself when that is there.")),
       findings.counts.errors + findings.counts.warnings > 0 && note(findings.counts.errors ? "bad" : "warn", ["The check finds ", h("a", { href: "#/check" }, severities(findings.findings)), "."]),
