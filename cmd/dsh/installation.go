@@ -17,7 +17,7 @@ import (
 // run on.
 func (r *runner) installationCommand() *cli.Command {
 	verb := func(name, usage, args string, most int, do func(c *cli.Context, env action.Env) error, flags ...cli.Flag) *cli.Command {
-		return r.leaf(name, usage, args, flags, func(c *cli.Context) error {
+		leaf := r.leaf(name, usage, args, flags, func(c *cli.Context) error {
 			if c.NArg() > most {
 				return fault.WithHint(fault.Errorf(fault.Other, "installation %s does not know what to do with %q", name, c.Args().Get(most)),
 					"dsh installation %s --help lists the arguments", name)
@@ -29,6 +29,8 @@ func (r *runner) installationCommand() *cli.Command {
 			}
 			return ended(c.Context, do(c, env))
 		})
+		leaf.Flags = flags // only one of them is about a profile
+		return leaf
 	}
 	force := func(usage string) cli.Flag {
 		return &cli.BoolFlag{DisableDefaultText: true, Name: "force", Usage: usage}
@@ -38,7 +40,7 @@ func (r *runner) installationCommand() *cli.Command {
 		Description: "Profiles of JavaScript plugins run on the Node.js harness. Which installation counts, the first\n" +
 			"that is named: --installation, $DSH_INSTALLATION, the profile's choice, the home's, the one\n" +
 			"inside dsh, which is called embedded. No script of a package runs.",
-		Flags: []cli.Flag{profileFlag()}, HideHelpCommand: true, OnUsageError: r.badFlag,
+		HideHelpCommand: true, OnUsageError: r.badFlag,
 		Action: r.otherVerb("dsh installation list shows the installations"),
 		Subcommands: []*cli.Command{
 			verb("add", "install a release of the harness, or name a directory that holds one", "<@deepseek-ai/dsh@version or directory>", 1, r.installationAdd,
@@ -48,7 +50,7 @@ func (r *runner) installationCommand() *cli.Command {
 				&cli.BoolFlag{DisableDefaultText: true, Name: "offline", Usage: "fetch nothing: all comes from the store"},
 				force("replace one of that name")),
 			verb("list", "list the installations, and who uses them", " ", 0, r.installationList),
-			verb("use", "choose what the profile of --profile runs on, or without it all profiles that chose nothing", "<name or embedded>", 1, r.installationUse,
+			verb("use", "choose what the profile of --profile runs on, or without it all profiles that chose nothing", "<name or embedded>", 1, r.installationUse, profileFlag(),
 				&cli.BoolFlag{DisableDefaultText: true, Name: "unset", Usage: "take the choice away"}),
 			verb("remove", "remove an installation; the store keeps its packages", "<name>", 1, r.installationRemove,
 				force("also where it is used")),

@@ -165,11 +165,14 @@ func builtIn(env Env) func(plugin string) bool {
 	if _, harness := env.Installation.Version(); harness {
 		return nil
 	}
+	return BuiltIn
+}
+
+// BuiltIn says whether dsh itself has the plugin of a name, so that no package
+// needs to bring it.
+func BuiltIn(plugin string) bool {
 	names, err := inBoxPlugins()
-	if err != nil {
-		return nil
-	}
-	return func(plugin string) bool { return slices.Contains(names, plugin) }
+	return err == nil && slices.Contains(names, plugin)
 }
 
 // sortByStack puts findings in the order of the layers that they are in, and

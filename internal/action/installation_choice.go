@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -151,6 +152,12 @@ func (env Env) openChosen(text string, orDir bool) (Choice, error) {
 	dir := text
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(env.Dir, dir)
+	}
+	if name != (runtimes.Name{}) {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return Choice{}, fault.WithHint(fault.Errorf(fault.Environment, "there is no installation %s, and no directory of that name", text),
+				"dsh installation list shows those that there are")
+		}
 	}
 	c := Choice{Name: text}
 	if i, err := runtimes.ReadIn(dir); err == nil { // one of a home by its directory

@@ -11,6 +11,7 @@ import (
 	"dsh/bundles"
 	"dsh/internal/compose"
 	"dsh/internal/installation"
+	"dsh/internal/mcp"
 )
 
 // Schema describes the patch files of a composed profile: what the plugins
@@ -64,7 +65,8 @@ func pluginSchemas(inst installation.Installation) (compose.PluginSchema, error)
 	}, nil
 }
 
-// inBoxPlugins are the names that the rows of the in-box bundles have.
+// inBoxPlugins are the plugins that dsh has built in: those of the rows of the
+// in-box bundles, and the client of MCP servers, of which no bundle has a row.
 var inBoxPlugins = sync.OnceValues(func() ([]string, error) {
 	var layers []compose.Layer
 	for _, bundle := range bundles.Names() {
@@ -79,7 +81,7 @@ var inBoxPlugins = sync.OnceValues(func() ([]string, error) {
 		}
 		layers = append(layers, compose.Layer{Label: bundle, Patches: patches})
 	}
-	var names []string
+	names := []string{mcp.PluginName}
 	for row := range compose.Apply(layers, nil).All() {
 		names = append(names, row.Name())
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"dsh/bundles"
 	"dsh/internal/fault"
@@ -90,17 +89,9 @@ func Launcher(inst Installation) (app Package, ok bool) {
 const knownLauncher = launcher + "@0.1.0-rc.8"
 
 func notFound(dir, looked string) error {
-	install := fmt.Sprintf("pnpm --dir %s add %s", fault.ShellWord(dir), knownLauncher)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		mkdir := "mkdir -p"
-		if runtime.GOOS == "windows" {
-			mkdir = "mkdir" // makes the parents by itself
-		}
-		install = fmt.Sprintf("%s %s && %s", mkdir, fault.ShellWord(dir), install)
-	}
 	return fault.WithHint(
 		fault.Errorf(fault.Environment, "%s holds no installation: there is no package %s in %s, and %s is not that package itself", dir, launcher, looked, dir),
-		"%s", install)
+		"dsh installation add %s", knownLauncher)
 }
 
 type directory struct {

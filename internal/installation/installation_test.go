@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -170,17 +169,14 @@ func TestOpenDirRefuses(t *testing.T) {
 		"version/node_modules/"+app+manifest(app, "one"),
 		"broken/node_modules/"+app+"/package.json: {",
 		"my dir/x: ")
-	mkdir := "mkdir -p " // the parent is not there either
-	if runtime.GOOS == "windows" {
-		mkdir = "mkdir "
-	}
+	const add = "dsh installation add @deepseek-ai/dsh@0.1.0-rc.8"
 	tests := []struct {
 		open, want, hint string
 		class            fault.Class
 	}{
-		{"other", "other holds no installation: there is no package @deepseek-ai/dsh in ", "pnpm --dir " + filepath.Join(dir, "other") + " add @deepseek-ai/dsh@0.1.0-rc.8", fault.Environment},
-		{"my dir", "my dir holds no installation: ", `pnpm --dir '` + filepath.Join(dir, "my dir") + `' add @deepseek-ai/dsh@0.1.0-rc.8`, fault.Environment},
-		{"gone/deep", "deep holds no installation: ", mkdir + filepath.Join(dir, "gone", "deep") + " && pnpm --dir " + filepath.Join(dir, "gone", "deep") + " add @deepseek-ai/dsh@0.1.0-rc.8", fault.Environment},
+		{"other", "other holds no installation: there is no package @deepseek-ai/dsh in ", add, fault.Environment},
+		{"my dir", "my dir holds no installation: ", add, fault.Environment},
+		{"gone/deep", "deep holds no installation: ", add, fault.Environment},
 		{"version", "version of @deepseek-ai/dsh: ", "", fault.Package},
 		{"broken", "package.json:1:1: unexpected end of JSON input", "", fault.Package},
 	}

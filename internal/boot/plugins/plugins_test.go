@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dsh/bundles"
+	"dsh/internal/action"
 	"dsh/internal/boot/plugins/agent"
 	"dsh/internal/boot/plugins/credentials"
 	"dsh/internal/boot/plugins/frontend"
@@ -256,5 +257,15 @@ func TestParseCommandLine(t *testing.T) {
 				t.Errorf("got %+v", exit)
 			}
 		})
+	}
+}
+
+// TestCheckKnowsThePlugins holds what `dsh config check` takes for built in against
+// what is.
+func TestCheckKnowsThePlugins(t *testing.T) {
+	for _, name := range Names() {
+		if !action.BuiltIn(name) {
+			t.Errorf("%s is compiled in, and a check says that there is no such plugin", name)
+		}
 	}
 }
