@@ -933,6 +933,49 @@ func TestRow(t *testing.T) {
 	})
 }
 
+// TestServiceMistakes asks for services as a plugin with a mistake does.
+func TestServiceMistakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask  func(r *host.Row)
+		want string
+	}{
+		"not injected":                {func(r *host.Row) { host.Service[string](r, "x") }, `a failed: panic: the plugin asks for service "x" without injecting it`},
+		"of another type":             {func(r *host.Row) { host.Service[int](r, "y") }, `a failed: panic: service "y" is of type string, and the plugin asks for int`},
+		"an optional of another type": {func(r *host.Row) { host.Service[int](r, "z") }, `a failed: panic: service "z" is of type string, and the plugin asks for int`},
+		"a slot of another type":      {func(r *host.Row) { host.Service[error](r, "slot") }, `a failed: panic: service "slot" is of type string, and the plugin asks for error`},
+		"no mistake": {func(r *host.Row) {
+			_, required := host.Service[string](r, "y")
+			_, optional := host.Service[fmt.Stringer](r, "none")
+			_, slot := host.Service[string](r, "slot")
+			if !required || optional || !slot {
+				panic("of another kind")
+			}
+		}, "a active"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				o := w.options()
+				o.Registry = func(name string) (host.Plugin, bool) {
+					if name != "ask" {
+						return w.plugin(name)
+					}
+					return host.Plugin{
+						Inject: []host.Need{{Service: "y"}, {Service: "z", Optional: true}, {Service: "none", Optional: true}},
+						Start:  func(_ context.Context, r *host.Row) error { c.ask(r); return nil },
+					}, true
+				}
+				h := host.New(o)
+				apply(t, h, "- {id: x, name: give:x give:y give:z}\n- {id: a, name: ask}")
+				same(t, states(h), "x active\n"+c.want)
+				if err := h.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(r *host.Row)

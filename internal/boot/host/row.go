@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -191,14 +192,27 @@ func (r *Row) Intercept(service string) []compose.Value {
 }
 
 // Service is a service that the row injects, or a slot. It is false where an
-// optional one is not there.
+// optional one is not there, and only then. It panics where the row does not
+// inject the service, and where that is no T: both are mistakes in the plugin,
+// which then fail the row instead of being a nil somewhere later.
 func Service[T any](r *Row, name string) (T, bool) {
-	value, _ := r.service(name)
+	var none T
+	value, known := r.service(name)
+	if !known {
+		panic(fmt.Sprintf("the plugin asks for service %q without injecting it", name))
+	}
+	if value == nil {
+		return none, false
+	}
 	v, ok := value.(T)
-	return v, ok
+	if !ok {
+		panic(fmt.Sprintf("service %q is of type %T, and the plugin asks for %s", name, value, reflect.TypeFor[T]()))
+	}
+	return v, true
 }
 
-// service is the value of a service, and whether the row may ask for it.
+// service is the value of a service, nil where an optional one is not there, and
+// whether the row may ask for it.
 func (r *Row) service(name string) (value any, known bool) {
 	k := r.realms.key(name)
 	if provider, known := r.bound[k]; known {

@@ -63,7 +63,7 @@ var Plugin = newPlugin(func(ctx context.Context, s mcp.Server, o mcp.Options) (s
 
 func newPlugin(c connect) host.Plugin {
 	return host.Plugin{
-		Inject: []host.Need{{Service: tools.Service}},
+		Inject: []host.Need{{Service: tools.Service}, {Service: slot.Environment, Optional: true}, {Service: slot.Profile, Optional: true}},
 		Start:  func(ctx context.Context, r *host.Row) error { return start(ctx, r, c) },
 	}
 }

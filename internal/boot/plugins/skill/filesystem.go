@@ -23,7 +23,9 @@ type FilesystemConfig = skills.Config
 
 // FilesystemPlugin is a provider of the skills in folders.
 var FilesystemPlugin = host.Plugin{
-	Inject: []host.Need{{Service: Service}},
+	Inject: []host.Need{
+		{Service: Service}, {Service: slot.HomePath, Optional: true}, {Service: slot.Environment, Optional: true}, {Service: slot.Profile, Optional: true},
+	},
 	Start: func(_ context.Context, r *host.Row) error {
 		var config FilesystemConfig
 		if err := r.Decode(&config); err != nil {
