@@ -22,8 +22,9 @@ func TestCompositionPage(t *testing.T) {
 		fileFence("~/.dsh/default-profile", "x"))
 }
 
-// TestStartPage runs the examples of the page for newcomers, in a home in which dsh web ran once.
-func TestStartPage(t *testing.T) { runPage(t, "start.md", commandFence("dsh profile create web")) }
+// TestStartPage runs the page for newcomers from its beginning to its end, as
+// they do.
+func TestStartPage(t *testing.T) { runParts(t, "start.md", "", "") }
 
 // TestGuidePage runs the examples of the guide, in which a profile web and the
 // folder of a bundle are there.
@@ -114,13 +115,20 @@ func testNames(t *testing.T) map[string]bool {
 // ```yaml PATH is a file; of a ```console fence the lines that begin with $ are
 // run, and the lines below are all that they print, on either stream, with another
 // time.
-func runPage(t *testing.T, page, prelude string) {
+func runPage(t *testing.T, page, prelude string) { runParts(t, page, prelude, "## ") }
+
+// runParts runs the examples of a page whose parts begin with mark at the start of
+// a line; with "" the page is one.
+func runParts(t *testing.T, page, prelude, mark string) {
 	path := filepath.Join(root(), "docs", page)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sections := regexp.MustCompile(`(?m)^## `).Split(string(text), -1)
+	sections := []string{string(text)}
+	if mark != "" {
+		sections = regexp.MustCompile("(?m)^"+regexp.QuoteMeta(mark)).Split(string(text), -1)
+	}
 	run := 0
 	for i, section := range sections {
 		title, _, _ := strings.Cut(section, "\n")
@@ -139,7 +147,7 @@ func runPage(t *testing.T, page, prelude string) {
 		t.Errorf("the page has %d commands", run)
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(strings.Join(sections, "## ")), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Join(sections, mark)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/boot/plugins/mcpclient":  {"internal/boot/host", "internal/boot/slot", "internal/boot/plugins/tools", "internal/fault", "internal/mcp"},
 	"internal/boot/plugins/skill":      {"internal/boot/host", "internal/boot/slot", "internal/boot/plugins/tools", "internal/fault", "internal/skills"},
-	"internal/boot/plugins/tools":      {"internal/boot/host", "internal/fault"},
+	"internal/boot/plugins/tools":      {"internal/boot/host", "internal/boot/slot", "internal/fault"},
 	"internal/boot/plugins/scope":      {"internal/boot/host", "internal/fault"},
 	"internal/boot/plugins/settings":   {"internal/boot/host", "internal/boot/slot", "internal/compose", "internal/fault", "internal/boot/live"},
 	"internal/boot/plugins/startup":    {"internal/boot/host", "internal/boot/slot", "internal/compose", "internal/fault", "internal/boot/plugins/webserver"},

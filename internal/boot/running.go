@@ -101,6 +101,7 @@ func (r *run) slots() map[string]any {
 		slot.Host:        slot.Rows(hostRows{r}),
 		slot.Say:         slot.SayFunc(func(line string) { r.log.Print(line+"\n", false) }),
 		slot.Reloads:     r.live,
+		slot.Keeping:     slot.NewKept(),
 	}
 }
 
@@ -123,7 +124,7 @@ func (r *run) profileContext() *slot.ProfileContext {
 	return &slot.ProfileContext{
 		Name: p.Name.String(), Dir: p.Dir, PatchPath: filepath.Join(p.Dir, "cordis.patch.yml"),
 		HomeDir: r.req.Env.Home.Dir(), Cwd: r.req.Env.Dir, Overlays: overlays,
-		Env: r.req.Env, Layers: r.layers,
+		Version: r.req.Version, Env: r.req.Env, Layers: r.layers,
 	}
 }
 

@@ -34,7 +34,6 @@ type running struct {
 	said   chan string
 	opened chan string
 	exits  chan int
-	args   []string
 	probes map[string]any // by the row's id: the service that row found
 }
 
@@ -95,6 +94,7 @@ func mount(t *testing.T, tree *compose.Tree, args []string, environment ...strin
 			slot.Profile:     &slot.ProfileContext{Name: "mine", Dir: r.home, HomeDir: r.home, Cwd: "/started/here"},
 			slot.Host:        slot.Rows(rowsOf{r}),
 			slot.Say:         slot.SayFunc(func(line string) { r.said <- line }),
+			slot.Keeping:     slot.NewKept(),
 		},
 	})
 	if err := r.Apply(t.Context(), tree.Rows); err != nil {

@@ -25,8 +25,8 @@ func (l *Listeners[T]) Add(f func(T)) (cancel func()) {
 	}
 }
 
-// Tell calls all of them, in the order in which they were added. Who calls it
-// sees to it that this happens one at a time.
+// Tell calls all of them, in the order in which they were added. Whether calls
+// may overlap is the business of who tells.
 func (l *Listeners[T]) Tell(v T) {
 	l.mu.Lock()
 	list := slices.Clip(l.list)

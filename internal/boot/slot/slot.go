@@ -24,6 +24,7 @@ const (
 	Host        = "dshHost"           // Rows
 	Say         = "dshSay"            // SayFunc
 	Reloads     = "dshReloads"        // what follows the files; for the plugin that provides Live
+	Keeping     = "dshKept"           // *Kept
 )
 
 // Live is the name of the service of the plugin that follows the profile's
@@ -69,6 +70,7 @@ type ProfileContext struct {
 	HomeDir   string
 	Cwd       string   // where dsh was started
 	Overlays  []string // the labels of the patches of this run, lowest first
+	Version   string   // of dsh
 
 	Env    action.Env
 	Layers action.Layers // as at the start: the texts of the overlays are in them

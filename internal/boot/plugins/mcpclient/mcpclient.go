@@ -88,7 +88,7 @@ func start(ctx context.Context, r *host.Row, connect connect) error {
 		changed: make(chan struct{}, 1), state: tools.Connecting, since: time.Now(), logf: r.Logf,
 	}
 	c.options = mcp.Options{
-		Version: "0", Environ: environment.List(), Grace: grace,
+		Version: version(r), Environ: environment.List(), Grace: grace,
 		Changed: func() {
 			select {
 			case c.changed <- struct{}{}:
@@ -113,6 +113,14 @@ func start(ctx context.Context, r *host.Row, connect connect) error {
 	}
 	r.Go(func(ctx context.Context) error { c.supervise(ctx); return nil })
 	return nil
+}
+
+// version is that of dsh, which servers are told.
+func version(r *host.Row) string {
+	if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil && p.Version != "" {
+		return p.Version
+	}
+	return "0"
 }
 
 // startedIn is where dsh was started.

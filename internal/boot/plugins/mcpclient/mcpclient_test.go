@@ -15,6 +15,7 @@ import (
 
 	"dsh/internal/boot/host"
 	"dsh/internal/boot/plugins/tools"
+	"dsh/internal/boot/slot"
 	"dsh/internal/compose"
 	"dsh/internal/mcp"
 )
@@ -127,7 +128,7 @@ func run(t *testing.T, f *fake, configs map[string]string) *world {
 			return nil
 		}},
 	}
-	w.host = host.New(host.Options{Registry: func(name string) (host.Plugin, bool) { p, ok := plugins[name]; return p, ok }})
+	w.host = host.New(host.Options{Registry: func(name string) (host.Plugin, bool) { p, ok := plugins[name]; return p, ok }, Slots: map[string]any{slot.Profile: &slot.ProfileContext{Cwd: "/", Version: "9.8.7"}}})
 	text := "- insert:\n    - {id: tools, name: '" + tools.Name + "'}\n"
 	ids := []string{}
 	for id := range configs {
@@ -466,4 +467,17 @@ func TestPublicName(t *testing.T) {
 	if PublicName("s", "a.b") == PublicName("s", "a/b") || PublicName("s", long+"1") == PublicName("s", long+"2") {
 		t.Error("two tools have one name")
 	}
+}
+
+func TestServersAreToldTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		w := run(t, f, map[string]string{"a": ""})
+		defer w.end()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.options.Version != "9.8.7" {
+			t.Errorf("servers are told %q", f.options.Version)
+		}
+	})
 }

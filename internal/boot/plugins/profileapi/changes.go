@@ -23,6 +23,11 @@ const maxNamed = 100
 // process.
 const lockWait = 10 * time.Second
 
+// restartWait is how long the restart of a row is waited for: what a row has for
+// its stop and its start, and what others need that go with it. Nothing of a
+// profile is applied in the meantime.
+const restartWait = time.Minute
+
 // changing adds the endpoints that take a body. All but the check of a text
 // change something.
 func (a *api) changing(rs routes) {
@@ -315,12 +320,15 @@ func (a *api) restart(r *http.Request, _ struct{}) (any, error) {
 	if err := a.hasRow(path); err != nil {
 		return nil, err
 	}
-	ctx := context.WithoutCancel(r.Context())
-	go func() {
-		if err := a.rows.Restart(ctx, path); err != nil {
+	a.background(func(row context.Context) error {
+		ctx, cancel := context.WithTimeout(row, restartWait)
+		defer cancel()
+		// Where this row goes with the one that restarts, its end is no failure.
+		if err := a.rows.Restart(ctx, path); err != nil && row.Err() == nil {
 			a.logf("restart %s: %v", path, err)
 		}
-	}()
+		return nil
+	})
 	return status{http.StatusAccepted, struct{}{}}, nil
 }
 

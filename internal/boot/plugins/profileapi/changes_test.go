@@ -248,15 +248,3 @@ func TestPanic(t *testing.T) {
 		t.Errorf("operation %v", op)
 	}
 }
-
-// TestOperationsOutliveTheRow stops the row while a change runs, and looks for it
-// in the next one.
-func TestOperationsOutliveTheRow(t *testing.T) {
-	w := newWorld(t, true)
-	id := w.post("plugins/add", map[string]any{"specs": []string{"@acme/hangs"}}, http.StatusAccepted)["operation"].(string)
-	must(t, w.api.operations.halt(t.Context()))
-	again := operationsOf(w.api.profile.Dir)
-	if last := again.last(); last == nil || last.ID != id || last.State != cancelled {
-		t.Errorf("the last operation is %+v", last)
-	}
-}

@@ -51,33 +51,15 @@ type Operation struct {
 // maxOperations is how many operations are remembered.
 const maxOperations = 20
 
-// operations are the operations on one profile, one at a time.
+// operations are the operations on one profile, one at a time. They outlive the
+// row, which a change of the profile may make anew: its page has to see how the
+// change ended.
 type operations struct {
 	mu   sync.Mutex
 	all  []*operation // the newest last
 	next int          // number of the next one
 	hub  *hub         // of the row that runs now
 	logf func(format string, args ...any)
-}
-
-// known are the operations by the directory of their profile. They outlive the
-// row, which a change of the profile may make anew: its page has to see how the
-// change ended.
-var known struct {
-	sync.Mutex
-	of map[string]*operations
-}
-
-func operationsOf(dir string) *operations {
-	known.Lock()
-	defer known.Unlock()
-	if known.of == nil {
-		known.of = map[string]*operations{}
-	}
-	if known.of[dir] == nil {
-		known.of[dir] = &operations{}
-	}
-	return known.of[dir]
 }
 
 // follow makes hub the one that is told, and logf the log.

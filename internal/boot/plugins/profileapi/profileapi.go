@@ -9,7 +9,6 @@ import (
 	"context"
 	"net/http"
 	"regexp"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 
@@ -55,7 +54,7 @@ func start(ctx context.Context, r *host.Row) error {
 	}
 	server, _ := host.Service[webserver.Server](r, webserver.Service)
 	rows, _ := host.Service[slot.Rows](r, slot.Host)
-	a := &api{id: r.ID(), writable: config.Writable, rows: rows, end: ctx, hub: newHub(), logf: r.Logf, operations: &operations{}, turns: make(chan struct{}, maxTurns)}
+	a := &api{id: r.ID(), writable: config.Writable, rows: rows, end: ctx, hub: newHub(), logf: r.Logf, operations: &operations{}, turns: make(chan struct{}, maxTurns), background: r.Go}
 	a.profile, _ = host.Service[*slot.ProfileContext](r, slot.Profile)
 	a.live, _ = host.Service[slot.LiveLayers](r, slot.Live)
 	a.tools, _ = host.Service[*tools.Registry](r, tools.Service)
@@ -69,7 +68,7 @@ func start(ctx context.Context, r *host.Row) error {
 			return err
 		}
 		a.name = name
-		a.operations = operationsOf(a.profile.Dir)
+		a.operations = slot.Keep(r, "operations", func() *operations { return new(operations) })
 	}
 	a.operations.follow(a.hub, a.logf)
 	r.OnStop(a.operations.halt)
@@ -100,6 +99,8 @@ type api struct {
 	turns      chan struct{} // taken by endpoints that run
 	calls      atomic.Int32  // of tools that run
 	logf       func(format string, args ...any)
+	// background runs what the row waits for when it stops.
+	background func(func(context.Context) error)
 }
 
 // follow tells the hub what happens elsewhere, until it is cancelled.
@@ -141,12 +142,3 @@ func shorten(text string) string {
 
 // env is where the functions of package action work.
 func (a *api) env() action.Env { return a.profile.Env }
-
-// version is the release of dsh.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "0.1.0-dev"
-	}
-	return strings.TrimPrefix(info.Main.Version, "v")
-}

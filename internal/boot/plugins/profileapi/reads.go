@@ -111,7 +111,7 @@ type reloadView struct {
 }
 
 func (a *api) state(*http.Request) (any, error) {
-	s := stateView{Version: version(), Live: a.live != nil, snapshot: a.snapshot()}
+	s := stateView{Live: a.live != nil, snapshot: a.snapshot()}
 	select {
 	case <-a.ready:
 		s.Ready = true
@@ -120,7 +120,7 @@ func (a *api) state(*http.Request) (any, error) {
 	}
 	if p := a.profile; p != nil {
 		s.Profile = &profileView{p.Name, p.Dir, p.PatchPath, a.writable}
-		s.Home, s.Cwd, s.Installation = p.HomeDir, p.Cwd, p.Env.Installation.Describe()
+		s.Home, s.Cwd, s.Version, s.Installation = p.HomeDir, p.Cwd, p.Version, p.Env.Installation.Describe()
 	}
 	return s, nil
 }

@@ -170,11 +170,11 @@ func newWorld(t *testing.T, writable bool) *world {
 	close(ready)
 	dir := home.ProfileDir(name)
 	w.api = &api{
-		writable: writable, rows: w.rows, live: w.live, ready: ready, end: t.Context(), hub: newHub(), logf: t.Logf, name: name, operations: operationsOf(dir),
+		writable: writable, rows: w.rows, live: w.live, ready: ready, end: t.Context(), hub: newHub(), logf: t.Logf, name: name, operations: new(operations), background: func(f func(context.Context) error) { go f(t.Context()) },
 		turns: make(chan struct{}, maxTurns),
 		profile: &slot.ProfileContext{
 			Name: name.String(), Dir: dir, PatchPath: filepath.Join(dir, "cordis.patch.yml"), HomeDir: home.Dir(), Cwd: home.Dir(),
-			Env: w.env, Layers: action.Layers{Name: name},
+			Version: "0.1.0-dev", Env: w.env, Layers: action.Layers{Name: name},
 		},
 	}
 	w.api.operations.follow(w.api.hub, w.api.logf)

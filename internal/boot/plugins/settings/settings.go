@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,7 +107,7 @@ type Settings struct {
 	mu       sync.Mutex
 	values   *compose.Map // never changed once it is here
 	problem  error
-	watchers []*func(*compose.Map)
+	watchers slot.Listeners[*compose.Map]
 	// telling is held while watchers are called, so that they hear of changes in
 	// their order.
 	telling sync.Mutex
@@ -149,14 +148,7 @@ func (s *Settings) Problem() error {
 // Watch calls f with the values after each change of them, one call at a
 // time, until cancel is called. f may not wait for a change.
 func (s *Settings) Watch(f func(*compose.Map)) (cancel func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watchers = append(s.watchers, &f)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.watchers = slices.DeleteFunc(slices.Clone(s.watchers), func(w *func(*compose.Map)) bool { return w == &f })
-	}
+	return s.watchers.Add(f)
 }
 
 // Expression is what expressions see.
@@ -174,11 +166,8 @@ func (s *Settings) reload() error {
 		return err
 	}
 	s.values = values
-	watchers := s.watchers
 	s.mu.Unlock()
-	for _, watcher := range watchers {
-		(*watcher)(values)
-	}
+	s.watchers.Tell(values)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"dsh/internal/boot/host"
 	"dsh/internal/boot/plugins/tools"
+	"dsh/internal/boot/slot"
 	"dsh/internal/fault"
 	"dsh/internal/skills"
 )
@@ -48,8 +49,7 @@ type Entry struct {
 type Catalogue struct {
 	mu        sync.Mutex
 	providers []provider
-	hear      map[int]func()
-	next      int
+	hear      slot.Listeners[struct{}]
 }
 
 type provider struct {
@@ -58,7 +58,7 @@ type provider struct {
 }
 
 // New is an empty catalogue.
-func New() *Catalogue { return &Catalogue{hear: map[int]func(){}} }
+func New() *Catalogue { return &Catalogue{} }
 
 // Add adds a provider, whose name is unique, and that finds nothing yet. set says
 // what it finds now; remove takes it away.
@@ -134,26 +134,7 @@ func (c *Catalogue) Load(name string) (Entry, string, error) {
 
 // Subscribe calls f after every change, until cancel is called. f does not wait.
 func (c *Catalogue) Subscribe(f func()) (cancel func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := c.next
-	c.next++
-	c.hear[id] = f
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.hear, id)
-	}
+	return c.hear.Add(func(struct{}) { f() })
 }
 
-func (c *Catalogue) changed() {
-	c.mu.Lock()
-	var hear []func()
-	for _, f := range c.hear {
-		hear = append(hear, f)
-	}
-	c.mu.Unlock()
-	for _, f := range hear {
-		f()
-	}
-}
+func (c *Catalogue) changed() { c.hear.Tell(struct{}{}) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dsh/internal/boot/host"
+	"dsh/internal/boot/slot"
 	"dsh/internal/fault"
 )
 
@@ -116,13 +117,12 @@ type Registry struct {
 	mu      sync.Mutex
 	tools   map[string]Tool // by name
 	servers map[string]Server
-	hear    map[int]func()
-	next    int
+	hear    slot.Listeners[struct{}]
 }
 
 // New is an empty registry.
 func New() *Registry {
-	return &Registry{tools: map[string]Tool{}, servers: map[string]Server{}, hear: map[int]func(){}}
+	return &Registry{tools: map[string]Tool{}, servers: map[string]Server{}}
 }
 
 // TakenError is a name that somebody else holds.
@@ -237,31 +237,12 @@ func (g *Registry) Server(name string) (Server, bool) {
 }
 
 // Changed tells all who hear that a tool or the state of a server changed.
-func (g *Registry) Changed() {
-	g.mu.Lock()
-	var hear []func()
-	for _, f := range g.hear {
-		hear = append(hear, f)
-	}
-	g.mu.Unlock()
-	for _, f := range hear {
-		f()
-	}
-}
+func (g *Registry) Changed() { g.hear.Tell(struct{}{}) }
 
 // Subscribe calls f after every change, until cancel is called. f does not wait and
 // does not call the registry's Publish or AddServer.
 func (g *Registry) Subscribe(f func()) (cancel func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	id := g.next
-	g.next++
-	g.hear[id] = f
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.hear, id)
-	}
+	return g.hear.Add(func(struct{}) { f() })
 }
 
 // Expression is what expressions see: the names.

@@ -17,10 +17,6 @@ import (
 	"time"
 )
 
-// processToken is the token of this run of dsh. It outlives the server, so
-// that a page which is open stays signed in when its row restarts.
-var processToken = sync.OnceValue(newToken)
-
 // newToken is 32 random bytes as text that fits in URLs and cookies.
 func newToken() string {
 	var random [32]byte

@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 
 	"dsh/internal/boot/host"
@@ -67,7 +66,7 @@ func start(ctx context.Context, r *host.Row) error {
 	if err := r.Decode(&config); err != nil {
 		return err
 	}
-	listener, err := listenAgain(ctx, config, r.Path())
+	listener, err := listenAgain(ctx, config, slot.Keep(r, "port", func() *chosen { return new(chosen) }))
 	if err != nil {
 		if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil && taken(err) && r.ID() != "" {
 			// A flag would do nothing where a patch has put a number in its place.
@@ -75,7 +74,7 @@ func start(ctx context.Context, r *host.Row) error {
 		}
 		return err
 	}
-	s := newServer(listener.Addr().(*net.TCPAddr).AddrPort(), processToken(), r.Logf)
+	s := newServer(listener.Addr().(*net.TCPAddr).AddrPort(), slot.Keep(r, "token", newToken), r.Logf)
 	r.OnStop(s.stop)
 	r.Go(func(context.Context) error {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -87,23 +86,23 @@ func start(ctx context.Context, r *host.Row) error {
 	return nil
 }
 
-// chosen is the ports that the system chose, by the paths of rows. A row that
-// restarts gets the one that it had, so that a page which is open finds its
-// server again.
-var chosen sync.Map
+// chosen is the port that the system chose, 0 before. A row that restarts gets
+// the one that it had, so that a page which is open finds its server again; so
+// does it keep its token, with which that page is signed in.
+type chosen struct{ port int }
 
-func listenAgain(ctx context.Context, config Config, row string) (net.Listener, error) {
+func listenAgain(ctx context.Context, config Config, before *chosen) (net.Listener, error) {
 	if config.Port != 0 {
 		return listen(ctx, config)
 	}
-	if port, ok := chosen.Load(row); ok {
-		if listener, err := listen(ctx, Config{config.Host, port.(int)}); err == nil {
+	if before.port != 0 {
+		if listener, err := listen(ctx, Config{config.Host, before.port}); err == nil {
 			return listener, nil
 		}
 	}
 	listener, err := listen(ctx, config)
 	if err == nil {
-		chosen.Store(row, listener.Addr().(*net.TCPAddr).Port)
+		before.port = listener.Addr().(*net.TCPAddr).Port
 	}
 	return listener, err
 }
