@@ -2,6 +2,7 @@ package slot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -43,7 +44,7 @@ func TestKeep(t *testing.T) {
 					t.Fatal(err)
 				}
 				rows = append(rows, compose.Apply([]compose.Layer{{Label: "test", Patches: patches}}, func(string) *compose.PathRule { return nil }).Rows...)
-				if err := h.Apply(t.Context(), rows); err != nil {
+				if err := errors.Join(h.Apply(t.Context(), rows), h.Settled(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 			}
