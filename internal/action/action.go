@@ -36,6 +36,9 @@ type Env struct {
 	Doing   string               // in place of Args, what is done that is no command
 	Waiting func(staging.Holder) // somebody else has the profile locked
 	Wait    time.Duration        // how long a change waits for that lock; 0 waits for ever
+	// Running says that the profile runs: reading it makes and writes nothing, and
+	// one that is not there any more stays so.
+	Running bool
 }
 
 // recovered finishes or takes back what a dead process left of a change, so

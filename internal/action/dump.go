@@ -48,20 +48,23 @@ type Composed struct {
 }
 
 // Compose reads the layers of a profile and composes them. The profile is
-// initialised as a boot would; a home that cannot be written is read.
+// initialised as a boot would; one that runs, and a home that cannot be written,
+// is read.
 func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, error) {
 	if opts.Safe {
 		return composeSafely(ctx, env, opts.Layers)
 	}
 	mended := rebuilt(ctx, env, opts.Name)
 	c, warnings, err := reading(ctx, env, opts.Name, func(v staging.View) (*Composed, error) {
-		p, err := openToStart(v, env.Home, opts)
+		p, err := openToStart(v, env, opts)
 		if err != nil {
 			return nil, err
 		}
 		warnings := p.Warnings
-		if err := p.WriteRoot(); err != nil && len(p.Warnings) == 0 { // one cause, one warning
-			warnings = append(warnings, err.Error())
+		if !env.Running {
+			if err := p.WriteRoot(); err != nil && len(p.Warnings) == 0 { // one cause, one warning
+				warnings = append(warnings, err.Error())
+			}
 		}
 		c, err := composeProfile(env, p, opts.Layers, false)
 		if err == nil {
@@ -82,7 +85,7 @@ func Compose(ctx context.Context, env Env, opts ComposeOptions) (*Composed, erro
 func Ready(ctx context.Context, env Env, name profile.Name) (warnings []string, err error) {
 	mended := rebuilt(ctx, env, name)
 	p, warnings, err := reading(ctx, env, name, func(v staging.View) (*profile.Profile, error) {
-		return openToStart(v, env.Home, ComposeOptions{Layers: Layers{Name: name}})
+		return openToStart(v, env, ComposeOptions{Layers: Layers{Name: name}})
 	})
 	if err != nil {
 		return nil, err
@@ -98,14 +101,14 @@ func HasProject(env Env) (bool, error) {
 }
 
 // openToStart opens a profile and makes what a start makes.
-func openToStart(v staging.View, home profile.Home, opts ComposeOptions) (*profile.Profile, error) {
+func openToStart(v staging.View, env Env, opts ComposeOptions) (*profile.Profile, error) {
 	switch {
-	case v.Redirects(): // the home cannot be written
-		return profile.ReadFrom(v.Path, home, opts.Name)
+	case v.Redirects(), env.Running: // the first is a home that cannot be written
+		return profile.ReadFrom(v.Path, env.Home, opts.Name)
 	case opts.Create:
-		return profile.OpenOrCreateForReading(home, opts.Name)
+		return profile.OpenOrCreateForReading(env.Home, opts.Name)
 	default:
-		return profile.OpenForReading(home, opts.Name)
+		return profile.OpenForReading(env.Home, opts.Name)
 	}
 }
 

@@ -40,6 +40,8 @@ type NodeError struct {
 	Broken bool
 	// Remedy is the command that gives the profile a harness.
 	Remedy string
+	// Running says that the profile runs, and these rows came with an edit.
+	Running bool
 }
 
 func (e *NodeError) Error() string {
@@ -48,8 +50,12 @@ func (e *NodeError) Error() string {
 	if len(e.Rows) == 1 {
 		needs = "needs Node.js"
 	}
-	fmt.Fprintf(&b, "profile %q cannot start: %d of its %d rows %s", e.Profile, len(e.Rows), e.Total, needs)
-	if len(e.Args) > 0 {
+	if e.Running {
+		fmt.Fprintf(&b, "%d of the %d rows %s", len(e.Rows), e.Total, needs)
+	} else {
+		fmt.Fprintf(&b, "profile %q cannot start: %d of its %d rows %s", e.Profile, len(e.Rows), e.Total, needs)
+	}
+	if len(e.Args) > 0 && !e.Running {
 		fmt.Fprintf(&b, "\n\targuments of the app: %s", fault.ShellWords(e.Args...))
 	}
 	for _, r := range e.Rows {
@@ -74,11 +80,15 @@ func checkCommand(profile string) string {
 type FindingsError struct {
 	Profile  string
 	Findings []check.Finding
+	Running  bool // the profile runs, and the mistakes came with an edit
 }
 
 func (e *FindingsError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "profile %q cannot start: its layers have mistakes", e.Profile)
+	if !e.Running {
+		fmt.Fprintf(&b, "profile %q cannot start: ", e.Profile)
+	}
+	b.WriteString("its layers have mistakes")
 	for _, f := range e.Findings {
 		b.WriteString("\n\t")
 		if place := f.Place(); place != "" {

@@ -208,7 +208,7 @@ func (r *run) prepare(ctx context.Context) error {
 // compose composes the profile as it is now, with what the environment adds on
 // top.
 func (r *run) compose(ctx context.Context) (*composition, error) {
-	composed, err := action.Compose(ctx, r.req.Env, action.ComposeOptions{Layers: r.layers})
+	composed, err := action.Compose(ctx, r.env(), action.ComposeOptions{Layers: r.layers})
 	if err != nil {
 		return nil, err
 	}
@@ -222,6 +222,14 @@ func (r *run) compose(ctx context.Context) (*composition, error) {
 		tree = compose.Apply(layers, composed.Rules)
 	}
 	return &composition{composed, tree, &programs{dir: composed.Profile.Dir}}, nil
+}
+
+// env is where the profile is read. What it misses is made for the start alone:
+// a profile that is removed while it runs does not come back.
+func (r *run) env() action.Env {
+	env := r.req.Env
+	env.Running = r.current.Load() != nil
+	return env
 }
 
 func hasRow(tree *compose.Tree, id string) bool {

@@ -2,8 +2,10 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/compose/configschema"
 	"dsh/internal/fault"
+	"dsh/internal/profile"
 	"dsh/internal/stack"
 )
 
@@ -124,7 +127,7 @@ func (r *run) profileContext() *slot.ProfileContext {
 	return &slot.ProfileContext{
 		Name: p.Name.String(), Dir: p.Dir, PatchPath: filepath.Join(p.Dir, "cordis.patch.yml"),
 		HomeDir: r.req.Env.Home.Dir(), Cwd: r.req.Env.Dir, Overlays: overlays,
-		Version: r.req.Version, Env: r.req.Env, Layers: r.layers,
+		Version: r.req.Version, Env: r.env(), Layers: r.layers,
 	}
 }
 
@@ -308,6 +311,12 @@ func (r *run) announce() {
 // recompose is the profile as its files are now, with all that a start checks.
 func (r *run) recompose(ctx context.Context) (live.Composition, error) {
 	c, err := r.compose(ctx)
+	if missing, ok := errors.AsType[*profile.MissingError](err); ok {
+		err = fault.Errorf(fault.Composition, "%s is not there any more", missing.Dir)
+		if missing.Kept {
+			err = fault.WithHint(err, "%s brings it back", fault.ShellWords("dsh", "profile", "undelete", missing.Name.String()))
+		}
+	}
 	if err != nil {
 		return live.Composition{}, err
 	}
@@ -317,6 +326,12 @@ func (r *run) recompose(ctx context.Context) (live.Composition, error) {
 		}
 	}
 	if err := r.admit(ctx, c); err != nil {
+		if refused, ok := errors.AsType[*NodeError](err); ok {
+			refused.Running = true
+		}
+		if refused, ok := errors.AsType[*FindingsError](err); ok {
+			refused.Running = true
+		}
 		return live.Composition{}, err
 	}
 	for _, n := range c.Notices {
@@ -341,7 +356,26 @@ func (r *run) use(ctx context.Context, c *composition, changed bool) error {
 	if err != nil {
 		r.current.Store(before)
 	}
+	if refused, ok := errors.AsType[*host.ApplyError](err); ok {
+		return r.placed(refused, c)
+	}
 	return err
+}
+
+// placed is the error of rows that were not applied, with where the mistakes of
+// these rows stand in the files, as far as the layers show them.
+func (r *run) placed(refused *host.ApplyError, c *composition) error {
+	var places []string
+	for _, f := range action.Findings(r.env(), c.Composed) {
+		if place := f.Place(); place != "" && slices.ContainsFunc(refused.Rows, func(row *host.RowError) bool { return path.Base(row.Path) == f.Row }) {
+			places = append(places, place)
+		}
+	}
+	if len(places) == 0 {
+		return refused
+	}
+	slices.Sort(places)
+	return fmt.Errorf("%w (%s)", refused, strings.Join(slices.Compact(places), ", "))
 }
 
 // reloaded tells how a reload ended, each mistake once.
@@ -354,7 +388,11 @@ func (r *run) reloaded(reload slot.Reload) {
 		}
 	case reload.Err.Error() != r.mistake:
 		r.mistake = reload.Err.Error()
-		r.warn(fmt.Sprintf("the files of %s do not apply, and what runs stays as it is: %v", r.profile.Name, reload.Err))
+		text := fmt.Sprintf("the files of %s do not apply, and what runs stays as it is: %v", r.profile.Name, reload.Err)
+		if hint := fault.Hint(reload.Err); hint != "" {
+			text += "; " + hint
+		}
+		r.warn(text)
 	}
 }
 
