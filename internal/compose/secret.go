@@ -152,6 +152,10 @@ func isSecretOption(v Value) bool {
 var (
 	urlUser = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s"'<>]+@`)
 	bearer  = regexp.MustCompile(`(?i)\b(bearer\s+)[^\s"',;]+`)
+	// query is a URL up to the end of its query, and keyOfQuery what stands in it
+	// under a name that is that of a secret there alone.
+	query      = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>?#]*\?[^\s"'<>#]*`)
+	keyOfQuery = regexp.MustCompile(`(?i)([?&;](?:key|sig|signature|code|session)=)[^&;]+`)
 	// assigned is an option, environment variable or part of a query.
 	assigned = regexp.MustCompile(`([A-Za-z_][\w.-]*)(=)("[^"]*"|'[^']*'|[^\s&;#"']+)`)
 	// optionValue is an option with its value behind a space.
@@ -176,6 +180,7 @@ func redactText(text string) string {
 
 // redactPlain looks for what needs no name.
 func redactPlain(text string) string {
+	text = query.ReplaceAllStringFunc(text, func(url string) string { return keyOfQuery.ReplaceAllString(url, "${1}"+mask) })
 	return bearer.ReplaceAllString(urlUser.ReplaceAllString(text, "${1}"+mask+"@"), "${1}"+mask)
 }
 

@@ -61,6 +61,9 @@ func TestRedact(t *testing.T) {
 		{"an @ in the password", "['https://user:p@ss@host/x']", `["https://***@host/x"]`},
 		{"no user in a URL", "['https://host:80/@scope/x', 'https://host?q=a@b', 'a@b.c', 'https://host/#a@b']",
 			`["https://host:80/@scope/x", "https://host?q=a@b", "a@b.c", "https://host/#a@b"]`},
+		{"a key in a query", "['https://h/?key=abc&b=2#key=x', 'see https://h/x?a=1;Sig=a/b= and ?key=b', 'https://h/?monkey=abc']",
+			`["https://h/?key=***&b=2#key=x", "see https://h/x?a=1;Sig=*** and ?key=b", "https://h/?monkey=abc"]`},
+		{"a key in a query in an expression", `{a: !!js "'https://h/?key=abc&v=' + x"}`, `{a: !!js "'https://h/?key=***&v=' + x"}`},
 		{"in a query", "['https://h/?a=1&access_token=abc&b=2#x', 'https://h/?apiKey=abc']",
 			`["https://h/?a=1&access_token=***&b=2#x", "https://h/?apiKey=***"]`},
 

@@ -38,6 +38,8 @@ type server struct {
 
 	streamsMu sync.Mutex
 	streams   map[*answer]context.CancelFunc // nil once the server stops
+
+	connections connections
 }
 
 func newServer(at netip.AddrPort, token string, logf func(format string, args ...any)) *server {
@@ -55,7 +57,11 @@ func newServer(at netip.AddrPort, token string, logf func(format string, args ..
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          log.New(io.Discard, "", 0), // what strange clients do is no news
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
+		ConnState: s.connections.changed,
+		ErrorLog:  log.New(io.Discard, "", 0), // what strange clients do is no news
 		// "OPTIONS *" is a request like others.
 		DisableGeneralOptionsHandler: true,
 	}
@@ -94,6 +100,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.guard.pass(w, r) {
 		return
 	}
+	s.connections.answer(r)
 	h := s.find(r.URL.Path)
 	if h == nil {
 		refuse(w, r, http.StatusNotFound, "there is nothing at this address", "")
@@ -129,7 +136,8 @@ func (s *server) survive(a *answer, r *http.Request) {
 }
 
 // stop lets requests end that are being answered, until ctx ends. Streams of
-// events would never end, so they are cut off first.
+// events would never end, so they are cut off first, as are connections on which
+// no request has come yet: browsers open some in case they need them.
 func (s *server) stop(ctx context.Context) error {
 	s.streamsMu.Lock()
 	for _, cancel := range s.streams {
@@ -137,6 +145,7 @@ func (s *server) stop(ctx context.Context) error {
 	}
 	s.streams = nil
 	s.streamsMu.Unlock()
+	s.connections.stop()
 	defer s.end()
 	err := s.http.Shutdown(ctx)
 	if err != nil {

@@ -167,3 +167,43 @@ func TestStreamsMayBeSilent(t *testing.T) {
 		}
 	})
 }
+
+// Who has not asked for anything, or may not, does not hold up a stop; who is
+// being answered does, and gets the whole of the answer.
+func TestStopWaitsForAnswersAlone(t *testing.T) {
+	for name, request := range map[string]string{
+		"nothing":                 "",
+		"a part of a head":        "GET / HT",
+		"a stranger without body": "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\nx",
+		"a second request begun":  "GET /quick HTTP/1.1\r\n" + head + "\r\nGET / HT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, func(t *testing.T, s *server, dial func() net.Conn) {
+				s.Handle("/quick", answer200("quick"))
+				s.Handle("/slow", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					time.Sleep(time.Second)
+					io.WriteString(w, strings.Repeat("slow", 10000))
+				}))
+				conn := dial()
+				go io.Copy(io.Discard, conn)
+				go io.WriteString(conn, request)
+				synctest.Wait()
+				start := time.Now()
+				slow, answer := dial(), make(chan string)
+				go io.WriteString(slow, "GET /slow HTTP/1.1\r\n"+head+"\r\n")
+				go func() {
+					text, _ := io.ReadAll(slow)
+					answer <- string(text)
+				}()
+				synctest.Wait()
+				// The server looks in ever longer spaces whether all is done.
+				if err := s.stop(t.Context()); err != nil || time.Since(start) > 2*time.Second {
+					t.Errorf("it stops after %s: %v", time.Since(start), err)
+				}
+				if text := <-answer; strings.Count(text, "slow") != 10000 || !strings.HasSuffix(text, "\r\n0\r\n\r\n") {
+					t.Errorf("the answer has %d bytes: %.200s", len(text), text)
+				}
+			})
+		})
+	}
+}
