@@ -269,6 +269,7 @@ func TestReferenceDocuments(t *testing.T) {
 		"plugin add SET":             {{"plugin", "--profile", "unpacked", "add", "./packed.dsh-set.tgz", "--dry-run"}, {"plugin", "--profile", "unpacked", "add", "./packed.dsh-set.tgz"}},
 		"plugin dedupe":              {{"plugin", "--profile", "doubles", "add", "@acme/wants-left-1", "@acme/takes-left@1.0.0"}, {"plugin", "--profile", "doubles", "dedupe"}},
 		"plugin update":              {{"plugin", "--profile", "doubles", "add", "zero@0.1.3"}, {"plugin", "--profile", "doubles", "update", "--latest", "zero"}, {"plugin", "--profile", "git", "update"}},
+		"plugin remove":              {{"plugin", "--profile", "tooled", "add", "./agent"}, {"plugin", "--profile", "tooled", "remove", "agent", "--purge"}, {"plugin", "--profile", "tooled", "remove", "agent"}},
 		"plugin outdated":            {{"plugin", "--profile", "made", "outdated"}, {"plugin", "--profile", "git", "outdated"}},
 		"plugin info":                {{"plugin", "--profile", "made", "info", "@acme/rich"}, {"plugin", "--profile", "made", "info", "@acme/drags-host"}, {"plugin", "--profile", "made", "info", "@acme/unbuilt"}, {"plugin", "--profile", "made", "info", "@acme/collides"}},
 		"installation add":           {{"installation", "add", "./installed", "--node", program}},

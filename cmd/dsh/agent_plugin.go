@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -35,15 +37,19 @@ func (r *runner) agentPluginCommand() *cli.Command {
 		&cli.BoolFlag{DisableDefaultText: true, Name: "strict-skills", Usage: "skip skills with fields that Agent Skills does not list"},
 		&cli.BoolFlag{DisableDefaultText: true, Name: "strict-members", Usage: "take members of one name in a JSON object for an error"},
 	}
+	fetching := []cli.Flag{
+		&cli.StringFlag{Name: "registry", Usage: "the npm registry to fetch from, instead of .npmrc's"},
+		&cli.BoolFlag{DisableDefaultText: true, Name: "offline", Usage: "fetch nothing"},
+	}
 	strict := &cli.BoolFlag{DisableDefaultText: true, Name: "strict", Usage: "exit with 2 for warnings, too"}
 	return &cli.Command{
 		Name: "agent-plugin", Usage: "check Agent Plugins, look into them, and begin new ones", ArgsUsage: " ",
-		Description:     "An Agent Plugin is a folder with a plugin.json, skills and MCP servers, by the\nspecification of agent-plugins.org. DIR is the working directory where it is left out.",
+		Description:     "An Agent Plugin is a folder with a plugin.json, skills and MCP servers, by the\nspecification of agent-plugins.org. DIR is the working directory where it is left out. PACKAGE is what plugin add takes: an archive, a\nrepository, an address, a package of a registry. It is fetched to be looked at, and nothing of it is kept or run.",
 		HideHelpCommand: true, OnUsageError: r.badFlag,
 		Action: r.otherVerb("dsh agent-plugin check DIR looks for mistakes"),
 		Subcommands: []*cli.Command{
-			verb("check", "look for mistakes (exit code 2: something does not load)", "[DIR]", r.agentPluginCheck, append(rules, strict)...),
-			verb("inspect", "show what loads, and what is left out and why", "[DIR]", r.agentPluginInspect, rules...),
+			verb("check", "look for mistakes (exit code 2: something does not load)", "[DIR or PACKAGE]", r.agentPluginCheck, slices.Concat(rules, fetching, []cli.Flag{strict})...),
+			verb("inspect", "show what loads, and what is left out and why", "[DIR or PACKAGE]", r.agentPluginInspect, slices.Concat(rules, fetching)...),
 			verb("new", "make a folder with a valid plugin", "NAME", r.agentPluginNew,
 				&cli.StringFlag{Name: "dir", Usage: "make it in this directory", DefaultText: "the working directory"}),
 		},
@@ -58,35 +64,45 @@ func agentPluginFlags() []cli.Flag {
 	}
 }
 
-// agentPluginTarget is the directory and the rules of check and inspect.
-func agentPluginTarget(c *cli.Context) (dir string, rules agentplugin.Options, err error) {
+// agentPluginTarget is what check and inspect look at, and by which rules.
+type agentPluginTarget struct {
+	where string // a directory, or what can be added
+	opts  action.PluginOptions
+	rules agentplugin.Options
+	done  func() // the progress is not shown any more
+}
+
+func (r *runner) agentPluginTarget(c *cli.Context) (agentPluginTarget, error) {
+	var t agentPluginTarget
 	if c.NArg() > 1 {
-		return "", rules, fault.Errorf(fault.Other, "agent-plugin %s takes one directory", c.Command.Name)
+		return t, fault.Errorf(fault.Other, "agent-plugin %s takes one directory or package", c.Command.Name)
 	}
-	dir = "."
+	t.where = "."
 	if c.Args().Present() {
-		dir = c.Args().First()
+		t.where = c.Args().First()
 	}
-	return dir, agentplugin.Options{
+	t.rules = agentplugin.Options{
 		Draft: c.Bool("draft"), LenientExtensions: c.Bool("lenient-extensions"), StrictSkills: c.Bool("strict-skills"), StrictMembers: c.Bool("strict-members"),
-	}, nil
+	}
+	progress := r.installing()
+	t.done = progress.Stop
+	t.opts = action.PluginOptions{Offline: c.Bool("offline"), Registry: c.String("registry"), Events: progress.events()}
+	return t, nil
 }
 
 func (r *runner) agentPluginCheck(c *cli.Context, env action.Env) error {
-	dir, rules, err := agentPluginTarget(c)
+	t, err := r.agentPluginTarget(c)
 	if err != nil {
 		return err
 	}
-	check, err := action.CheckAgentPlugin(env, dir, rules)
+	check, err := action.CheckAgentPlugin(c.Context, env, t.opts, t.where, t.rules)
+	t.done()
 	if err != nil {
 		return err
 	}
 	err = r.ui.Result(check, func(w io.Writer) {
 		r.agentPluginDiagnostics(w, check.Diagnostics)
-		where := check.Name
-		if where == "" {
-			where = check.Dir
-		}
+		where := cmp.Or(check.Name, check.From, check.Dir)
 		fmt.Fprintln(w, ui.Clean(summary(check.Counts, where, where)))
 	})
 	if err == nil && !check.Counts.Passed(c.Bool("strict")) {
@@ -107,11 +123,12 @@ func (r *runner) agentPluginDiagnostics(w io.Writer, found []agentplugin.Diagnos
 
 // agentPluginInspect exits with 2 where there is no plugin.
 func (r *runner) agentPluginInspect(c *cli.Context, env action.Env) error {
-	dir, rules, err := agentPluginTarget(c)
+	t, err := r.agentPluginTarget(c)
 	if err != nil {
 		return err
 	}
-	content, err := action.InspectAgentPlugin(env, dir, rules)
+	content, err := action.InspectAgentPlugin(c.Context, env, t.opts, t.where, t.rules)
+	t.done()
 	if err != nil {
 		return err
 	}
@@ -144,7 +161,7 @@ func (r *runner) printAgentPlugin(w io.Writer, p *action.AgentPluginContent) {
 		}
 		table.Flush()
 	} else {
-		fmt.Fprintln(w, line(p.Dir)+" is no Agent Plugin")
+		fmt.Fprintln(w, line(cmp.Or(p.From, p.Dir))+" is no Agent Plugin")
 	}
 	for _, part := range []struct {
 		title string

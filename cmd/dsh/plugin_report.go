@@ -58,6 +58,13 @@ func (p *pluginRun) said(report *action.Report) {
 	for _, name := range report.Absent {
 		p.ui.Say("nothing to remove: profile %s does not depend on %s", report.Profile, name)
 	}
+	for _, d := range report.Data {
+		if d.Deleted {
+			p.ui.Say("deleted the data of %s, %s", d.Plugin, d.Dir)
+		} else {
+			p.ui.Say("the data of %s stays in %s; to delete it: dsh plugin --profile %s remove %s --purge", d.Plugin, d.Dir, p.shellProfile(), fault.ShellWord(d.Plugin))
+		}
+	}
 	if by := report.Tree.Replaced; by != "" {
 		p.ui.Say("node_modules was made by %s and has been made anew", by)
 	}

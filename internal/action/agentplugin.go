@@ -13,13 +13,16 @@ import (
 
 	"dsh/internal/agentplugin"
 	"dsh/internal/fault"
+	"dsh/internal/install"
 	"dsh/internal/install/registry"
+	"dsh/internal/install/store"
 	"dsh/internal/staging"
 )
 
 // AgentPluginCheck is what is wrong with a package of the Agent Plugins format.
 type AgentPluginCheck struct {
-	Dir         string                   `json:"dir"`
+	Dir         string                   `json:"dir"`  // "" where it was fetched for this
+	From        string                   `json:"from"` // what was fetched, else ""
 	Name        string                   `json:"name"` // "" where there is no plugin
 	Spec        string                   `json:"spec"` // the version that it targets
 	Diagnostics []agentplugin.Diagnostic `json:"diagnostics"`
@@ -57,23 +60,89 @@ type AgentPluginServer struct {
 	Headers []string `json:"headers,omitempty"` // names
 }
 
-// CheckAgentPlugin looks for everything that is wrong with the package in a
-// directory. What rejects or skips something is an error, the rest warnings.
-func CheckAgentPlugin(env Env, dir string, rules agentplugin.Options) (*AgentPluginCheck, error) {
-	_, check, err := loadAgentPlugin(env, dir, rules)
+// CheckAgentPlugin looks for everything that is wrong with a package. What rejects
+// or skips something is an error, the rest warnings. where is a directory, or what
+// can be added to a profile: that is fetched, for this alone, as opts say, and
+// nothing of it runs.
+func CheckAgentPlugin(ctx context.Context, env Env, opts PluginOptions, where string, rules agentplugin.Options) (check *AgentPluginCheck, err error) {
+	err = env.atAgentPlugin(ctx, opts, where, func(dir, from string) error {
+		_, check, err = loadAgentPlugin(dir, from, rules)
+		return err
+	})
 	return check, err
 }
 
-// InspectAgentPlugin says what of the package in a directory loads. That nothing
-// does is no error.
-func InspectAgentPlugin(env Env, dir string, rules agentplugin.Options) (*AgentPluginContent, error) {
-	p, check, err := loadAgentPlugin(env, dir, rules)
-	if err != nil {
-		return nil, err
+// atAgentPlugin calls work with the directory in which the files of a package are.
+func (env Env) atAgentPlugin(ctx context.Context, opts PluginOptions, where string, work func(dir, from string) error) error {
+	dir := env.inDir(where)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return work(dir, "")
 	}
+	spec, err := install.ParseSpec(where, env.Dir)
+	if err != nil {
+		return err
+	}
+	if spec.Kind == install.Link || spec.Kind == install.Folder {
+		return work(spec.Place, "") // which says what is wrong with the place
+	}
+	err = env.fetched(ctx, opts, spec, work)
+	if _, unknown := errors.AsType[*registry.NotFoundError](err); unknown {
+		return fault.WithHint(err, "there is no folder %s either; ./ before a name says that it is one", dir)
+	}
+	return err
+}
+
+// fetched calls work with the content of a package, which lies among the system's
+// temporary files meanwhile. It is of no profile, so only the settings of the user
+// count.
+func (env Env) fetched(ctx context.Context, opts PluginOptions, spec install.Spec, work func(dir, from string) error) (err error) {
+	opts.DryRun = true
+	temp, err := scratchIn(os.TempDir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, temp.close()) }()
+	client, err := env.client(opts, env.Home.Dir())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	policy, err := env.policy()
+	if err != nil {
+		return err
+	}
+	packages := store.OpenOver(filepath.Join(temp.dir, "over"), env.Home.StoreDir())
+	defer func() { err = errors.Join(err, packages.Close()) }()
+	limit(packages, policy)
+	job := &install.Job{
+		Dir: env.Dir, Files: env.Dir, DryRun: true, Offline: opts.Offline,
+		Registry: client, Store: packages, Policy: policy, Events: opts.Events,
+	}
+	dir, from, err := job.Content(ctx, spec)
+	if err != nil {
+		return limited(policy, err)
+	}
+	return work(dir, from)
+}
+
+// InspectAgentPlugin says what of a package loads, which is where
+// [CheckAgentPlugin] says. That nothing does is no error.
+func InspectAgentPlugin(ctx context.Context, env Env, opts PluginOptions, where string, rules agentplugin.Options) (content *AgentPluginContent, err error) {
+	err = env.atAgentPlugin(ctx, opts, where, func(dir, from string) error {
+		p, check, err := loadAgentPlugin(dir, from, rules)
+		if err == nil {
+			content = agentPluginContent(p, check)
+		}
+		return err
+	})
+	return content, err
+}
+
+// agentPluginContent is what a plugin brings, nil where it is rejected.
+func agentPluginContent(p *agentplugin.Plugin, check *AgentPluginCheck) *AgentPluginContent {
 	content := &AgentPluginContent{AgentPluginCheck: *check, MCP: string(agentplugin.MCPAbsent), Skills: []AgentPluginSkill{}, Servers: []AgentPluginServer{}}
 	if p == nil {
-		return content, nil
+		return content
 	}
 	content.Loads, content.MCP = true, string(p.MCP)
 	content.Version, content.Description = p.Manifest.Version, p.Manifest.Description
@@ -83,12 +152,12 @@ func InspectAgentPlugin(env Env, dir string, rules agentplugin.Options) (*AgentP
 	for _, s := range p.Servers {
 		content.Servers = append(content.Servers, shownServer(s))
 	}
-	return content, nil
+	return content
 }
 
 // loadAgentPlugin is the plugin, nil where it is rejected, and what is wrong.
-func loadAgentPlugin(env Env, dir string, rules agentplugin.Options) (p *agentplugin.Plugin, check *AgentPluginCheck, err error) {
-	source, err := agentplugin.OpenDirectory(env.inDir(dir))
+func loadAgentPlugin(dir, from string, rules agentplugin.Options) (p *agentplugin.Plugin, check *AgentPluginCheck, err error) {
+	source, err := agentplugin.OpenDirectory(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,7 +166,10 @@ func loadAgentPlugin(env Env, dir string, rules agentplugin.Options) (p *agentpl
 	if _, rejected := errors.AsType[*agentplugin.RejectedError](err); err != nil && !rejected {
 		return nil, nil, err
 	}
-	check = &AgentPluginCheck{Dir: source.Path(), Diagnostics: found}
+	check = &AgentPluginCheck{Dir: source.Path(), From: from, Diagnostics: found}
+	if from != "" {
+		check.Dir = ""
+	}
 	if p != nil {
 		check.Name, check.Spec = p.Manifest.Name.String(), string(p.Manifest.Spec)
 	}

@@ -13,26 +13,39 @@ import (
 	"dsh/internal/staging"
 )
 
-// purgeData deletes the data that an Agent Plugin of a profile left, if there is
-// any. Data of one that is still there is not touched.
-func (env Env) purgeData(name profile.Name, plugin string) error {
+// PluginData is what an Agent Plugin that is not in the profile any more left.
+type PluginData struct {
+	Plugin  string `json:"plugin"`
+	Dir     string `json:"dir"`
+	Deleted bool   `json:"deleted"`
+}
+
+// leftData is the data that an Agent Plugin of a profile left, nil if there is
+// none. With purge it is deleted. Data of one that is still there is not touched.
+func (env Env) leftData(name profile.Name, plugin string, purge bool) (*PluginData, error) {
 	if _, err := agentplugin.ParseName(plugin); err != nil {
-		return nil // no Agent Plugin has that name
+		return nil, nil // no Agent Plugin has that name
 	}
 	if p, err := profile.Read(env.Home, name); err == nil {
 		if _, _, depends := p.Manifest.Dependency(plugin); depends {
-			return nil
+			return nil, nil
 		}
 	}
 	dir := filepath.Join(env.Home.PluginDataDir(name), plugin)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
+	}
+	if !purge {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
+			return nil, nil // as it was made: it never wrote any
+		}
+		return &PluginData{plugin, dir, false}, nil
 	}
 	if err := staging.RemoveAll(dir); err != nil {
-		return fault.WithClass(fault.Environment, fmt.Errorf("deleting the data of %s: %w", plugin, err))
+		return nil, fault.WithClass(fault.Environment, fmt.Errorf("deleting the data of %s: %w", plugin, err))
 	}
 	_ = staging.OS.Remove(filepath.Dir(dir)) // where nothing else is in it
-	return nil
+	return &PluginData{plugin, dir, true}, nil
 }
 
 // movePluginData gives the data of a profile's Agent Plugins to the profile's new

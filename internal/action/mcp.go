@@ -378,7 +378,7 @@ func unknownServer(name string, all []MCPServer, o MCPOptions, check *MCPCheck) 
 // folderServers is the servers of the Agent Plugin in a folder. Their data is in a
 // directory that goes when they are done.
 func folderServers(env Env, o MCPOptions, check *MCPCheck) (list []MCPServer, done func(), err error) {
-	plugin, found, err := loadAgentPlugin(env, o.Dir, agentplugin.Options{})
+	plugin, found, err := loadAgentPlugin(env.inDir(o.Dir), "", agentplugin.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

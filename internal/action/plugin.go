@@ -65,6 +65,8 @@ type Report struct {
 	// There are packages that were to be added by their name alone and that the
 	// profile has, held against what their registry has.
 	There []install.Dated `json:"there,omitempty"`
+	// Data is what Agent Plugins that were removed left.
+	Data []PluginData `json:"data,omitempty"`
 	// Moved is what an update or dedupe did to each package.
 	Moved []install.Move `json:"moved,omitempty"`
 	Builds

@@ -11,12 +11,16 @@ import (
 // only told of, unless strict makes them an error.
 func Remove(ctx context.Context, env Env, opts PluginOptions, names []string, strict bool) (*Report, error) {
 	report, err := remove(ctx, env, opts, names, strict)
-	if err != nil || !opts.Purge || opts.DryRun {
+	if err != nil || opts.DryRun {
 		return report, err
 	}
 	for _, name := range names {
-		if err := env.purgeData(opts.Name, name); err != nil {
+		left, err := env.leftData(opts.Name, name, opts.Purge)
+		if err != nil {
 			return nil, err
+		}
+		if left != nil {
+			report.Data = append(report.Data, *left)
 		}
 	}
 	return report, nil

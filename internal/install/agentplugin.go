@@ -278,9 +278,8 @@ func (j *Job) addPlugin(find *sources, spec Spec, pkg *Package, own string, opts
 			return "", fault.Errorf(fault.Other, "%s is in a folder of the profile that is dsh's own", spec.Place)
 		}
 	}
-	if _, err := agentplugin.ParseName(name); err != nil || !ValidName(name) {
-		return "", fault.WithHint(fault.Errorf(fault.Package, "%q can be no name of an Agent Plugin in a profile", name),
-			"choose another: %s", j.command("add", spec.Shown(), "--as", "NAME"))
+	if err := profileName(name, opts.As != ""); err != nil {
+		return "", fault.WithHint(err, "choose another: %s", j.command("add", spec.Shown(), "--as", "NAME"))
 	}
 	spec.Name = name
 	source, kept := spec, pkg
@@ -306,6 +305,22 @@ func (j *Job) addPlugin(find *sources, spec Spec, pkg *Package, own string, opts
 	j.written[name], j.pinned[name] = written, kept
 	j.manifest.SetDependency(kind, name, wrapperSpec(name))
 	return name, nil
+}
+
+// profileName refuses what can be no name of an Agent Plugin in a profile. Whether
+// the user chose it decides who is to do something about it.
+func profileName(name string, chosen bool) error {
+	class := fault.Package
+	if chosen {
+		class = fault.Other
+	}
+	if _, err := agentplugin.ParseName(name); err != nil {
+		return fault.WithClass(class, fmt.Errorf("%q can be no name of an Agent Plugin in a profile: %w", name, err))
+	}
+	if !ValidName(name) {
+		return fault.Errorf(class, "%q can be no name of an Agent Plugin in a profile, because no package can have it", name)
+	}
+	return nil
 }
 
 // freeFor refuses a name that the profile has for something else.

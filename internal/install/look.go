@@ -102,6 +102,41 @@ func (j *Job) Describe(ctx context.Context, spec Spec) (*Looked, error) {
 	return l, ctx.Err()
 }
 
+// Content brings the content that a spec of no profile names into a store, whatever
+// it is: a package, an Agent Plugin, or neither. Places are seen from the job's Dir.
+// The result is where its files are, and what it is, without secrets.
+func (j *Job) Content(ctx context.Context, spec Spec) (dir, from string, err error) {
+	find, ctx, done := j.sources(ctx)
+	defer done()
+	if err := find.admits([]Spec{spec}); err != nil {
+		return "", "", err
+	}
+	var entry store.Entry
+	switch spec.Kind {
+	case Registry:
+		fetched, err := find.looked(ctx, spec)
+		if err != nil {
+			return "", "", err
+		}
+		entry, from = fetched.Entry, fetched.describe()
+	case Git:
+		source, commit, err := find.reading(ctx, *spec.Git)
+		if err == nil {
+			entry, err = find.fromCommit(ctx, source, commit, store.Integrity{}, nil)
+		}
+		if err != nil {
+			return "", "", within(spec.Shown(), err)
+		}
+		from = ShownSpec(source.At(commit.ID))
+	default:
+		if entry, err = find.content(ctx, Origin{spec.Kind, originPlace(spec, j.Dir)}, store.Integrity{}); err != nil {
+			return "", "", err
+		}
+		from = shownPlace(spec)
+	}
+	return entry.Dir(), from, ctx.Err()
+}
+
 // filesBelow is the files of a folder, as an entry of the store would have them.
 func filesBelow(dir string) ([]store.File, error) {
 	var files []store.File

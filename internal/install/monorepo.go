@@ -162,11 +162,15 @@ func (e entryFolder) ReadFiles(_ context.Context, names []string) ([][]byte, err
 }
 
 // notesOf is a warning for each of the profile's own dependencies that this job
-// has noted something of.
+// has noted something of. Of Agent Plugins that stay as they are all was told when
+// they came.
 func (s *sources) notesOf(lock *Lock) []string {
 	var list []string
 	for _, name := range sortedKeys(lock.Wanted) {
 		if n, ok := lock.at("node_modules/" + name); ok {
+			if was, had := s.job.locked.at("node_modules/" + name); had && n.AgentPlugin && was.Integrity == n.Integrity {
+				continue
+			}
 			if note, ok := s.notes.Load(n.describe()); ok {
 				list = append(list, name+": "+note.(string))
 			}
