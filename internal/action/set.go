@@ -192,10 +192,9 @@ func hasComment(src compose.Source, text string, v compose.Value) bool {
 
 // isGroup says whether the config of a row is rows.
 func isGroup(row *compose.Map) bool {
-	group, _ := row.Get("group")
-	name, _ := row.Get("name")
 	config, _ := row.Get("config")
-	return isList(config) && (compose.Truthy(group) || name == "cordis:group")
+	_, is := compose.RowsIn(row, config)
+	return is
 }
 
 // firstRowIn is the first row in a group, or in the groups in it, that is no group

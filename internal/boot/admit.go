@@ -18,12 +18,6 @@ import (
 	"dsh/internal/installation"
 )
 
-// groupPlugin and includePlugin hold rows and do nothing themselves.
-const (
-	groupPlugin   = "cordis:group"
-	includePlugin = "cordis:include"
-)
-
 // NodeRow is a row that this host cannot run.
 type NodeRow struct {
 	Row compose.Row
@@ -140,12 +134,15 @@ func word(v compose.Value) string {
 // so that nothing runs half.
 func (r *run) admit(ctx context.Context, c *composition) error {
 	name := r.req.Layers.Name
-	rows, total := r.enabled(ctx, c, c.tree.Rows)
+	rows := r.enabled(ctx, c)
 	if len(rows) == 0 {
 		return fault.WithHint(fault.Errorf(fault.Composition, "profile %q has no enabled row; there is nothing to start", name),
 			"%s prints the composed tree", fault.ShellWords("dsh", "--profile", name.String(), "--dump-config"))
 	}
-	refused := &NodeError{Profile: name.String(), Total: total, Args: r.req.Args}
+	refused := &NodeError{Profile: name.String(), Args: r.req.Args}
+	for range c.tree.Mounted() {
+		refused.Total++
+	}
 	var mistakes []error
 	var program *compose.Row
 	for _, row := range rows {
@@ -183,7 +180,7 @@ func (r *run) admit(ctx context.Context, c *composition) error {
 // needsNode says why a row with this plugin does not run here. A row without a
 // plugin is a mistake and not that.
 func (c *composition) needsNode(name string) (why string, needs bool) {
-	if name == "" || name == groupPlugin || name == includePlugin {
+	if name == "" {
 		return "", false
 	}
 	if _, ok := plugins.Lookup(name); !ok {
@@ -195,36 +192,25 @@ func (c *composition) needsNode(name string) (why string, needs bool) {
 }
 
 // enabled are the rows that would run, groups left out and the rows in them
-// not, and how many rows there are. A row with a truthy group is never off.
-func (r *run) enabled(ctx context.Context, c *composition, rows []compose.Row) (enabled []compose.Row, total int) {
-	for _, row := range rows {
-		total++
-		group, _ := row.Entry.Get("group")
-		if !compose.Truthy(group) && r.off(ctx, c, row) {
-			continue
-		}
-		if row.Name() != groupPlugin {
+// not.
+func (r *run) enabled(ctx context.Context, c *composition) (enabled []compose.Row) {
+	for row := range c.tree.Enabled(func(row compose.Row, expr compose.Expr) bool { return r.off(ctx, c, row, expr) }) {
+		if row.Name() != compose.GroupPlugin {
 			enabled = append(enabled, row)
 		}
-		below, n := r.enabled(ctx, c, row.Mounted())
-		enabled, total = append(enabled, below...), total+n
 	}
-	return enabled, total
+	return enabled
 }
 
-// off says whether a row is disabled. An expression is asked only of rows that
-// could not run; the host asks it of the others. One that needs more than there
-// is before the start counts as false.
-func (r *run) off(ctx context.Context, c *composition, row compose.Row) bool {
-	off, expr := row.Disabled()
-	if expr == nil || off {
-		return off
-	}
-	if _, needs := c.needsNode(row.Name()); !needs {
+// off says whether an expression disables a row. It is asked only of rows that
+// could not run, or may hold such; the host asks it of the others. One that
+// needs more than there is before the start counts as false.
+func (r *run) off(ctx context.Context, c *composition, row compose.Row, expr compose.Expr) bool {
+	if _, needs := c.needsNode(row.Name()); !needs && len(row.Mounted()) == 0 {
 		return false
 	}
 	v, err := r.eval.Evaluate(ctx, expr.Text, host.Scope{Services: r.expressible()})
-	return err == nil && compose.Truthy(v)
+	return err == nil && host.Truthy(v)
 }
 
 // programs finds the programs of packages, each once.

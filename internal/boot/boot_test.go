@@ -93,11 +93,14 @@ func TestTelemetrySwitch(t *testing.T) {
 
 func TestRowsInGroups(t *testing.T) {
 	for patch, want := range map[string]string{
-		"- insert: [{id: g, name: 'cordis:group', config: [{id: inner, name: p}]}]\n":                              "inner: p ",
-		"- insert: [{id: g, name: 'cordis:group', group: true, disabled: true, config: [{id: inner, name: p}]}]\n": "inner: p ",
-		"- insert: [{id: [a, 1], name: p}]\n":                                                                      `["a",1]: p `,
-		"- insert: [{id: 1000000, name: \"p\\nq\"}]\n":                                                             `1000000: "p\nq" `,
-		"- insert: [{id: g, name: q, group: true, disabled: true, config: [{id: inner, name: p}]}]\n":              "g: q ",
+		"- insert: [{id: g, name: 'cordis:group', config: [{id: inner, name: p}]}]\n": "inner: p ",
+		// A group within is on wherever it is, and what is in it needs it on.
+		"- insert: [{id: g, name: 'cordis:group', group: true, disabled: true, config: [{id: inner, name: p, group: true, config: []}]}]\n": "inner: p ",
+		"- insert: [{id: g, name: 'cordis:group', disabled: !!js undefined, config: [{id: inner, name: p}]}]\n":                             "inner: p ",
+		"- insert: [{id: inner, name: p, disabled: !!js undefined}]\n":                                                                      "inner: p ",
+		"- insert: [{id: [a, 1], name: p}]\n":                                                         `["a",1]: p `,
+		"- insert: [{id: 1000000, name: \"p\\nq\"}]\n":                                                `1000000: "p\nq" `,
+		"- insert: [{id: g, name: q, group: true, disabled: true, config: [{id: inner, name: p}]}]\n": "g: q ",
 	} {
 		req := request(t, "headless")
 		if err := os.WriteFile(req.Env.Home.PatchPath(), []byte(patch), 0o644); err != nil {
@@ -107,13 +110,17 @@ func TestRowsInGroups(t *testing.T) {
 			t.Errorf("%s lacks %q:\n%v", patch, want, err)
 		}
 	}
-	req := request(t, "headless")
-	off := "- insert: [{id: g, name: 'cordis:group', disabled: true, config: [{id: inner, name: p}]}]\n"
-	if err := os.WriteFile(req.Env.Home.PatchPath(), []byte(off), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := start(t, req); strings.Contains(err.Error(), "inner") {
-		t.Errorf("a row in a group that is off would run:\n%v", err)
+	for _, off := range []string{
+		"disabled: true", "group: true, disabled: true", "disabled: !!js true", "group: true, disabled: !!js 1 < 2",
+	} {
+		req := request(t, "headless")
+		patch := "- insert: [{id: g, name: 'cordis:group', " + off + ", config: [{id: inner, name: p}]}]\n"
+		if err := os.WriteFile(req.Env.Home.PatchPath(), []byte(patch), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := start(t, req); !strings.Contains(err.Error(), "headless-runner") || strings.Contains(err.Error(), "inner") {
+			t.Errorf("%s: a row in a group that is off would run:\n%v", off, err)
+		}
 	}
 }
 

@@ -180,7 +180,7 @@ func (r *run) include(row host.RowSpec) ([]compose.Row, error) {
 	name, _ := m.Get("path")
 	file, ok := name.(string)
 	if !ok || file == "" {
-		return nil, fault.Errorf(fault.Composition, "%s needs the path of a file with rows", includePlugin)
+		return nil, fault.Errorf(fault.Composition, "%s needs the path of a file with rows", compose.IncludePlugin)
 	}
 	src := compose.Source{File: file, Dir: row.Dir}
 	src.File = src.Path(file)
@@ -203,7 +203,7 @@ func (r *run) include(row host.RowSpec) ([]compose.Row, error) {
 	if more, _ := m.Get("patches"); more != nil {
 		list, ok := more.(*compose.List)
 		if !ok {
-			return nil, fault.Errorf(fault.Composition, "the patches of %s are no list", includePlugin)
+			return nil, fault.Errorf(fault.Composition, "the patches of %s are no list", compose.IncludePlugin)
 		}
 		for _, item := range list.Items {
 			if patch, ok := item.(*compose.Map); ok {

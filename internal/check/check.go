@@ -146,7 +146,7 @@ func (c *checker) trace(n int) {
 			c.before[step] = c.writers[step.Target]
 		}
 		c.writers[step.Target] = t.at([]string{"config"})
-		if list, ok := children(step.Target, change.New); ok {
+		if list, ok := compose.RowsIn(step.Target, change.New); ok {
 			t.seen[list] = true
 			t.rows(list.Items, []string{"config"})
 		}
@@ -178,7 +178,7 @@ func (t tracer) rows(rows []compose.Value, path []string) {
 			continue
 		}
 		t.writers[row] = t.at(below(at, "config"))
-		if list, ok := children(row, config); ok && !t.seen[list] {
+		if list, ok := compose.RowsIn(row, config); ok && !t.seen[list] {
 			t.seen[list] = true
 			t.rows(list.Items, below(at, "config"))
 		}
@@ -197,18 +197,11 @@ func (c *checker) list(group *compose.Map, items []compose.Value, seen map[*comp
 	c.lists = append(c.lists, s)
 	for _, row := range s.rows {
 		config, _ := row.Get("config")
-		if list, ok := children(row, config); ok && !seen[list] {
+		if list, ok := compose.RowsIn(row, config); ok && !seen[list] {
 			seen[list] = true
 			c.list(row, list.Items, seen)
 		}
 	}
-}
-
-// children is the rows that a config holds, if it is that of a group.
-func children(row *compose.Map, config compose.Value) (*compose.List, bool) {
-	list, ok := config.(*compose.List)
-	group, _ := row.Get("group")
-	return list, ok && (compose.Truthy(group) || get(row, "name") == "cordis:group")
 }
 
 // get is a key of a row that holds a text, else "".

@@ -47,7 +47,7 @@ func (c *checker) configs() {
 	for _, list := range c.lists {
 		for _, row := range list.rows {
 			config, has := row.Get("config")
-			if _, ok := children(row, config); ok {
+			if _, ok := compose.RowsIn(row, config); ok {
 				continue
 			}
 			writer := c.rows[row]
@@ -176,7 +176,7 @@ func (c *checker) dropped(step *compose.Step, row *compose.Map, before origin, c
 	if before.step.Outcome != compose.Inserted {
 		f.Related = c.related(before, before.step.Patch.Map)
 	}
-	if old, ok := children(row, change.Old); ok {
+	if old, ok := compose.RowsIn(row, change.Old); ok {
 		lost := lostRows(old, change.New)
 		if len(lost) == 0 {
 			return

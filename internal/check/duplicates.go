@@ -175,7 +175,7 @@ func (c *checker) outOf(first, second string) string {
 // severalTimes are plugins that are made to be used in several rows.
 var severalTimes = map[string]bool{
 	"@deepseek-ai/dsh-mcp-client": true, "@deepseek-ai/dsh-skill-filesystem": true,
-	"cordis:group": true, "cordis:include": true,
+	compose.GroupPlugin: true, compose.IncludePlugin: true,
 }
 
 // pluginsTwice finds plugins that two bundles insert, under different ids.

@@ -195,14 +195,14 @@ func (c *checker) detachedBy() map[*compose.Map]int {
 				continue
 			}
 			c.gone[row] = n
-			if list, ok := children(row, valueOf(row, "config")); ok {
+			if list, ok := compose.RowsIn(row, valueOf(row, "config")); ok {
 				note(list, n)
 			}
 		}
 	}
 	for n, step := range c.t.Steps {
 		for _, change := range step.Changes {
-			if list, ok := children(step.Target, change.Old); ok && change.Key == "config" {
+			if list, ok := compose.RowsIn(step.Target, change.Old); ok && change.Key == "config" {
 				note(list, n)
 			}
 		}
@@ -246,7 +246,7 @@ func (w writing) patch() bool {
 		}
 	}
 	w.disabled(m, nil)
-	if list, ok := children(w.step.Target, valueOf(m, "config")); ok {
+	if list, ok := compose.RowsIn(w.step.Target, valueOf(m, "config")); ok {
 		w.list(list, []string{"config"})
 	}
 	return understood
@@ -309,7 +309,7 @@ func (w writing) list(list *compose.List, path []string) {
 			continue
 		}
 		w.row(row, at)
-		if list, ok := children(row, valueOf(row, "config")); ok {
+		if list, ok := compose.RowsIn(row, valueOf(row, "config")); ok {
 			w.list(list, below(at, "config"))
 		}
 	}

@@ -147,14 +147,21 @@ func (r *rowNames) name(row *Map) {
 	row.Set("name", url)
 }
 
-// groupName is the plugin whose config is rows.
-const groupName = "cordis:group"
+// The plugins that hold rows and do nothing themselves.
+const (
+	GroupPlugin   = "cordis:group"   // its config is rows
+	IncludePlugin = "cordis:include" // its config names a file of rows
+)
 
-// childRows is the rows in the config of a row, if there may be any.
-func childRows(row *Map) (*List, bool) {
+// RowsIn is the rows that a config of a row holds, if there may be any.
+func RowsIn(row *Map, config Value) (*List, bool) {
 	name, _ := row.Get("name")
 	group, _ := row.Get("group")
-	config, _ := row.Get("config")
 	list, ok := config.(*List)
-	return list, ok && (Truthy(group) || name == groupName)
+	return list, ok && (Truthy(group) || name == GroupPlugin)
+}
+
+func childRows(row *Map) (*List, bool) {
+	config, _ := row.Get("config")
+	return RowsIn(row, config)
 }

@@ -59,7 +59,6 @@ const (
 )
 
 const (
-	includeName = "cordis:include"
 	definitions = "#/$defs/"
 	draft       = "https://json-schema.org/draft/2020-12/schema"
 )
@@ -144,9 +143,9 @@ func (w *schemaWriter) row(path string, v Value) {
 	group, _ := entry.Get("group")
 	tree := ""
 	switch {
-	case name == includeName:
+	case name == IncludePlugin:
 		tree = "include"
-	case name == groupName || Truthy(group):
+	case name == GroupPlugin || Truthy(group):
 		tree = "group"
 	}
 	if name == "" {
@@ -208,7 +207,7 @@ func (w *schemaWriter) know(entry *Map, plugin *pluginConfig) {
 // plugin is what is known of a plugin's config. path is that of the row that
 // asks.
 func (w *schemaWriter) plugin(path, name, tree string) *pluginConfig {
-	carrier := tree == "group" && name != groupName
+	carrier := tree == "group" && name != GroupPlugin
 	plugin, ok := w.plugins[name]
 	if ok && !carrier {
 		return plugin
@@ -220,9 +219,9 @@ func (w *schemaWriter) plugin(path, name, tree string) *pluginConfig {
 	}
 	plugin.ref, plugin.optional = "unknownConfig", true
 	switch {
-	case name == groupName:
+	case name == GroupPlugin:
 		plugin.status, plugin.ref, plugin.literal = statusSchema, "entryList", true
-	case name == includeName:
+	case name == IncludePlugin:
 		plugin.status, plugin.ref, plugin.literal, plugin.optional = statusPartial, "includeConfig", true, false
 	case carrier:
 		// Only the plugin knows whether it takes rows, whatever its schema says

@@ -104,6 +104,30 @@ func (t *Tree) Mounted() iter.Seq[Row] {
 	return func(yield func(Row) bool) { eachRow(t.Rows, Row.Mounted, yield) }
 }
 
+// Enabled goes through the rows that run, each before those inside it. off
+// answers the expression of a row's `disabled`. What is disabled is off, and so
+// is all that is in it; but a row with a truthy `group` runs all the same,
+// unless what it is in does not, and only hands its `disabled` on.
+func (t *Tree) Enabled(off func(Row, Expr) bool) iter.Seq[Row] {
+	return func(yield func(Row) bool) { enabledRows(t.Rows, false, off, yield) }
+}
+
+// enabledRows goes through rows; disabled says that some group around them is.
+func enabledRows(rows []Row, disabled bool, off func(Row, Expr) bool, yield func(Row) bool) bool {
+	for _, row := range rows {
+		group, _ := row.Entry.Get("group")
+		own, expr := row.Disabled()
+		own = own || expr != nil && off(row, *expr)
+		if (disabled || own) && !Truthy(group) {
+			continue
+		}
+		if !yield(row) || !enabledRows(row.Mounted(), disabled || own, off, yield) {
+			return false
+		}
+	}
+	return true
+}
+
 func eachRow(rows []Row, inside func(Row) []Row, yield func(Row) bool) bool {
 	for _, row := range rows {
 		if !yield(row) || !eachRow(inside(row), inside, yield) {

@@ -139,7 +139,7 @@ func (w *fileWalk) row(row *compose.Map, dirs []string) {
 	w.files = append(w.files, pathsOf(plugin, dirs)...)
 	// A patch without a name may be for a row that includes others.
 	config, _ := row.Get("config")
-	if config, ok := config.(*compose.Map); ok && (!named || plugin == "cordis:include") {
+	if config, ok := config.(*compose.Map); ok && (!named || plugin == compose.IncludePlugin) {
 		path, _ := config.Get("path")
 		if path, ok := path.(string); ok {
 			w.include(path, dirs)

@@ -52,6 +52,9 @@ type Evaluator interface {
 // with it is left out of a config.
 type Undefined struct{}
 
+// Truthy says whether the value of an expression counts as true.
+func Truthy(v compose.Value) bool { return v != Undefined{} && compose.Truthy(v) }
+
 // Scope is what an expression sees of the row that it belongs to.
 type Scope struct {
 	// Services are the values of ctx.<service> and ctx.get('service'), each of

@@ -16,7 +16,10 @@ import (
 )
 
 // rows is the rows of a YAML list.
-func rows(t testing.TB, text string) []compose.Row {
+func rows(t interface {
+	Helper()
+	Fatal(...any)
+}, text string) []compose.Row {
 	t.Helper()
 	indented := "- insert:\n"
 	for line := range strings.Lines(strings.TrimLeft(text, "\n")) {

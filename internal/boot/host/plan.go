@@ -11,12 +11,6 @@ import (
 	"dsh/internal/fault"
 )
 
-// The names of plugins that carry rows and do nothing themselves.
-const (
-	groupPlugin   = "cordis:group"
-	includePlugin = "cordis:include"
-)
-
 // maxIncludes is how deep includes may nest.
 const maxIncludes = 16
 
@@ -71,7 +65,7 @@ func (h *Host) plan(ctx context.Context, rows []compose.Row) ([]*plan, error) {
 			return h.scope(nil, p.realms, slices.Sorted(maps.Keys(others)))
 		}}
 		v, err := e.expression(ctx, "disabled", expr)
-		return compose.Truthy(v) && v != Undefined{}, err
+		return Truthy(v), err
 	}}
 	err := b.rows(rows, nil, true)
 	return b.plans, err
@@ -122,13 +116,13 @@ func (b *planner) rows(rows []compose.Row, parent *plan, enabled bool) error {
 		if err != nil {
 			p.fail(err)
 		}
-		if p.Name == includePlugin {
+		if p.Name == compose.IncludePlugin {
 			b.includes++
 		}
 		if err := b.rows(inner, p, enabled && !disabled); err != nil {
 			return err
 		}
-		if p.Name == includePlugin {
+		if p.Name == compose.IncludePlugin {
 			b.includes--
 		}
 	}
@@ -215,14 +209,14 @@ func (b *planner) fill(p *plan) (disabled bool) {
 // plugin finds the plugin. What carries rows provides that it is there, which
 // they need.
 func (b *planner) plugin(p *plan) error {
-	_, p.carrier = carried(p)
+	p.carrier = carries(p)
 	if p.carrier {
 		p.plugin.Provides = []string{groupService(p.Path)}
 	}
 	switch {
 	case p.Name == "":
 		return errors.New("the row has no plugin name")
-	case p.Name == groupPlugin || p.Name == includePlugin:
+	case p.Name == compose.GroupPlugin || p.Name == compose.IncludePlugin:
 		return nil
 	}
 	found, ok := b.options.Registry(p.Name)
@@ -234,16 +228,15 @@ func (b *planner) plugin(p *plan) error {
 	return nil
 }
 
-// carried is the rows in the config of a row.
-func carried(p *plan) (*compose.List, bool) {
-	list, isList := config(p.Entry).(*compose.List)
-	group, _ := p.Entry.Get("group")
-	return list, p.Name == groupPlugin || p.Name == includePlugin || isList && compose.Truthy(group)
+// carries says whether a row holds rows, if only none.
+func carries(p *plan) bool {
+	_, rows := compose.RowsIn(p.Entry, config(p.Entry))
+	return rows || p.Name == compose.GroupPlugin || p.Name == compose.IncludePlugin
 }
 
 // inside is the rows in a row.
 func (b *planner) inside(p *plan, row compose.Row) ([]compose.Row, error) {
-	if p.Name != includePlugin {
+	if p.Name != compose.IncludePlugin {
 		return row.Mounted(), nil
 	}
 	switch {

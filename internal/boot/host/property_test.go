@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dsh/internal/boot/host"
+	"dsh/internal/compose"
 )
 
 // A random tree has rows of these services, and groups that isolate them.
@@ -130,6 +131,64 @@ func TestLaws(t *testing.T) {
 			rt.Error(law)
 		}
 	})
+}
+
+// TestSameRowsAsEnabled holds what the host mounts against what the tree says of
+// itself, which is asked before a start.
+func TestSameRowsAsEnabled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var draw func(id string, depth int) string
+		draw = func(id string, depth int) string {
+			keys := "id: " + id
+			for _, choice := range [][]string{
+				{"", ", disabled: true", ", disabled: false", ", disabled: !!js yes", ", disabled: !!js no", ", disabled: !!js none"},
+				{"", ", group: true", ", group: false"},
+			} {
+				keys += rapid.SampledFrom(choice).Draw(t, "key")
+			}
+			if depth == 3 || rapid.Bool().Draw(t, "leaf") {
+				return "{" + keys + ", name: p}"
+			}
+			name := rapid.SampledFrom([]string{"p", "'cordis:group'"}).Draw(t, "name")
+			var inner strings.Builder
+			for i := range rapid.IntRange(0, 3).Draw(t, "rows") {
+				inner.WriteString(draw(fmt.Sprint(id, "-", i), depth+1) + ", ")
+			}
+			return fmt.Sprintf("{%s, name: %s, config: [%s]}", keys, name, inner.String())
+		}
+		var text strings.Builder
+		for i := range rapid.IntRange(1, 4).Draw(t, "rows") {
+			text.WriteString("- " + draw(fmt.Sprint("r", i), 0) + "\n")
+		}
+		list := rows(t, text.String())
+		var want, got []string
+		tree := compose.Tree{Rows: list}
+		for row := range tree.Enabled(func(_ compose.Row, e compose.Expr) bool { return e.Text == "yes" }) {
+			want = append(want, row.ID().(string))
+		}
+		h := host.New(host.Options{Evaluator: answers{"yes": true, "no": false, "none": host.Undefined{}}, Registry: newWorld().plugin})
+		if err := h.Apply(context.Background(), list); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range h.Rows() {
+			if row.State != host.Off {
+				got = append(got, row.ID)
+			}
+		}
+		if err := h.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("the host mounts %v, and enabled are %v of\n%s", got, want, text.String())
+		}
+	})
+}
+
+// answers evaluates the expressions that it has.
+type answers map[string]compose.Value
+
+func (a answers) Evaluate(_ context.Context, text string, _ host.Scope) (compose.Value, error) {
+	return a[text], nil
 }
 
 // unsettled says what of a settled host is not as it should be.

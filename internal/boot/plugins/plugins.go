@@ -65,12 +65,6 @@ func Lookup(name string) (host.Plugin, bool) {
 // Names are the names of the plugins that are compiled in, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(table())) }
 
-// The names that hold rows and start nothing themselves.
-const (
-	Group   = "cordis:group"
-	Include = "cordis:include"
-)
-
 // agents are the plugins that run an agent, by what they do.
 var agents = map[string]string{
 	"@deepseek-ai/dsh-headless":           "gives an agent its task",
@@ -82,7 +76,7 @@ var agents = map[string]string{
 // and why. It is not to be asked about names of packages that bring an
 // executable, which it does not know.
 func NeedsNode(name string) (why string, needs bool) {
-	if name == Group || name == Include {
+	if name == compose.GroupPlugin || name == compose.IncludePlugin {
 		return "", false
 	}
 	if _, ok := Lookup(name); ok {
@@ -98,24 +92,14 @@ func NeedsNode(name string) (why string, needs bool) {
 // app, before anything starts: nil if all can go on, else what the first of
 // them has to say. A tree without such a row ignores its arguments.
 func ParseCommandLine(tree *compose.Tree, args []string) *startup.Exit {
-	return parseRows(startup.Apps(), tree.Rows, args)
-}
-
-func parseRows(apps []startup.App, rows []compose.Row, args []string) *startup.Exit {
-	for _, row := range rows {
-		// Whether a row runs that an expression switches is known when it is
-		// mounted; then it reads its command line itself.
-		group, _ := row.Entry.Get("group")
-		if off, expr := row.Disabled(); (off || expr != nil) && !compose.Truthy(group) {
-			continue
-		}
+	apps := startup.Apps()
+	// Whether a row runs that an expression switches is known when it is mounted;
+	// then it reads its command line itself.
+	for row := range tree.Enabled(func(compose.Row, compose.Expr) bool { return true }) {
 		if at := slices.IndexFunc(apps, func(a startup.App) bool { return a.Name == row.Name() }); at >= 0 {
 			if _, exit := apps[at].Parse(row.Config(), args); exit != nil {
 				return exit
 			}
-		}
-		if exit := parseRows(apps, row.Mounted(), args); exit != nil {
-			return exit
 		}
 	}
 	return nil
