@@ -72,6 +72,7 @@ func scriptsIn(folder string) testscript.Params {
 			"underway":  underway,
 			"ended":     ended,
 			"appears":   appears,
+			"gone":      gone,
 			"ask":       ask,
 			"json":      jsonOutput,
 			"edit":      edit,

@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/boot": {
 		"bundles", "internal/action", "internal/boot/environ", "internal/boot/eval", "internal/boot/host", "internal/boot/live", "internal/boot/plugins", "internal/boot/plugins/executable", "internal/boot/slot",
-		"internal/check", "internal/compose", "internal/compose/configschema", "internal/fault", "internal/installation", "internal/profile", "internal/stack", "internal/staging",
+		"internal/check", "internal/compose", "internal/compose/configschema", "internal/fault", "internal/installation", "internal/mcp", "internal/profile", "internal/stack", "internal/staging",
 	},
 	"internal/boot/environ":            {},
 	"internal/boot/eval":               {"internal/boot/host", "internal/compose", "internal/compose/jsexpr", "internal/fault"},

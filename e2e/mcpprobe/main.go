@@ -1,5 +1,7 @@
 // Mcpprobe is an MCP server for tests: it says how it was started. Its first
-// argument may be a fault: crash, chatty, mute or deaf.
+// argument may be a fault: crash, chatty, mute or deaf. With "family FILE" it has a
+// child, and writes both process ids into the file; with "stubborn FILE" neither
+// heeds anything, and it does not answer.
 package main
 
 import (
@@ -7,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -37,6 +40,22 @@ func main() {
 		time.Sleep(time.Minute)
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
+	case "child":
+		time.Sleep(time.Minute)
+		return
+	case "stubborn child":
+		signal.Ignore(syscall.SIGTERM)
+		time.Sleep(time.Minute)
+		return
+	case "family":
+		family("child", os.Args[2])
+	case "stubborn":
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		family("stubborn child", os.Args[2])
+		for range asked {
+			note(os.Args[2], "asked")
+		}
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "mcpprobe", Version: "1.2.3"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "observe", Description: "Says how it was started. Takes nothing."},
@@ -65,5 +84,28 @@ func main() {
 	}
 	if fault == "deaf" {
 		time.Sleep(time.Minute)
+	}
+}
+
+// family starts a child, and notes who there is.
+func family(kind, file string) {
+	child := exec.Command(os.Args[0], kind)
+	if err := child.Start(); err != nil {
+		note(file, err.Error())
+		os.Exit(1)
+	}
+	note(file, fmt.Sprintf("%d %d", os.Getpid(), child.Process.Pid))
+}
+
+// note adds a line to a file.
+func note(file, line string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = fmt.Fprintln(f, line)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/compose/configschema"
 	"dsh/internal/fault"
+	"dsh/internal/mcp"
 	"dsh/internal/profile"
 	"dsh/internal/stack"
 )
@@ -82,6 +83,7 @@ func (r *run) start(ctx context.Context) (code int, err error) {
 	cancel()
 	code, stopErr := r.ending.stop(why, r.host.Stop)
 	launch.Kill()
+	mcp.KillAll()
 	if stopErr != nil {
 		r.log.Warn(stopErr.Error())
 	}
@@ -103,6 +105,7 @@ func (r *run) slots() map[string]any {
 		slot.Profile:     r.profile,
 		slot.Host:        slot.Rows(hostRows{r}),
 		slot.Say:         slot.SayFunc(func(line string) { r.log.Print(line+"\n", false) }),
+		slot.Warn:        slot.WarnFunc(r.log.Warn),
 		slot.Reloads:     r.live,
 		slot.Keeping:     slot.NewKept(),
 	}

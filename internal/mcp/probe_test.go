@@ -70,7 +70,7 @@ func probe(kind string) int {
 		return 0
 	case "deaf": // to the end of its input and to being asked
 		signal.Ignore(syscall.SIGTERM)
-	case "child":
+	case "child", "mute child":
 		// A child that outlives its parent's input.
 		child, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, &os.ProcAttr{Files: []*os.File{nil, nil, os.Stderr}})
 		if err != nil {
@@ -78,6 +78,10 @@ func probe(kind string) int {
 			return 1
 		}
 		say("child %d", child.Pid)
+		if kind == "mute child" {
+			time.Sleep(time.Minute)
+			return 0
+		}
 	case "loud":
 		for i := range 10_000 {
 			say("line %d %s", i, strings.Repeat("x", 10_000))

@@ -41,8 +41,9 @@ type process struct {
 	cut           atomic.Bool   // one of the pipes has ended
 }
 
-// start starts the program of s. base is the environment below that of s.
-func start(s Server, base []string, log *tail) (p *process, err error) {
+// start starts the program of s, unless ctx has ended. base is the environment below
+// that of s.
+func start(ctx context.Context, s Server, base []string, log *tail) (p *process, err error) {
 	for _, in := range s.Inside {
 		if err := in.check(); err != nil {
 			return nil, err
@@ -73,7 +74,7 @@ func start(s Server, base []string, log *tail) (p *process, err error) {
 	}
 	cmd.Stdin, cmd.Stdout = inRead, outWrite
 	p = &process{cmd: cmd, stdin: inWrite, stdout: outRead, log: log, ended: make(chan struct{})}
-	p.group, err = startGroup(cmd)
+	err = running.start(ctx, p)
 	_, _ = inRead.Close(), outWrite.Close() // the program has its own
 	if err != nil {
 		_, _ = inWrite.Close(), outRead.Close()
@@ -167,6 +168,7 @@ func (p *process) alive() bool {
 // steps follow at once. The error says that the program itself is still there; what
 // else was killed with it is not waited for.
 func (p *process) stop(ctx context.Context, grace time.Duration) error {
+	defer running.forget(p)
 	_ = p.stdin.Close()
 	wait := func(most time.Duration) (gone bool) {
 		limit := time.NewTimer(most)

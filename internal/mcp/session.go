@@ -158,7 +158,7 @@ func Connect(ctx context.Context, s Server, o Options) (session *Session, err er
 	if o.Protocol != "" && !slices.Contains(Protocols(), o.Protocol) {
 		return nil, session.failed("connect", fault.Errorf(fault.Other, "protocol %q is unknown; known are %s", o.Protocol, strings.Join(Protocols(), ", ")))
 	}
-	transport, err := session.transport(s, o)
+	transport, err := session.transport(ctx, s, o)
 	if err != nil {
 		return nil, session.failed("start", err)
 	}
@@ -202,9 +202,9 @@ func boundDiscovery(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-func (s *Session) transport(server Server, o Options) (sdk.Transport, error) {
+func (s *Session) transport(ctx context.Context, server Server, o Options) (sdk.Transport, error) {
 	if server.Transport == Stdio {
-		p, err := start(server, BaseEnvironment(o.Environ), s.log)
+		p, err := start(ctx, server, BaseEnvironment(o.Environ), s.log)
 		if err != nil {
 			return nil, err
 		}

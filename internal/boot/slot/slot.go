@@ -23,6 +23,7 @@ const (
 	Profile     = "profileContext"    // *ProfileContext
 	Host        = "dshHost"           // Rows
 	Say         = "dshSay"            // SayFunc
+	Warn        = "dshWarn"           // WarnFunc
 	Reloads     = "dshReloads"        // what follows the files; for the plugin that provides Live
 	Keeping     = "dshKept"           // *Kept
 )
@@ -58,6 +59,9 @@ func (r Readiness) Done() <-chan struct{} { return r.done }
 
 // SayFunc prints a line on standard output.
 type SayFunc func(line string)
+
+// WarnFunc prints a warning of one line on standard error.
+type WarnFunc func(line string)
 
 // HomePathFunc joins path parts below the home; with none it is the home.
 type HomePathFunc func(parts ...string) string

@@ -63,7 +63,10 @@ var Plugin = newPlugin(func(ctx context.Context, s mcp.Server, o mcp.Options) (s
 
 func newPlugin(c connect) host.Plugin {
 	return host.Plugin{
-		Inject: []host.Need{{Service: tools.Service}, {Service: slot.Environment, Optional: true}, {Service: slot.Profile, Optional: true}},
+		Inject: []host.Need{
+			{Service: tools.Service},
+			{Service: slot.Environment, Optional: true}, {Service: slot.Profile, Optional: true}, {Service: slot.Warn, Optional: true},
+		},
 		Start:  func(ctx context.Context, r *host.Row) error { return start(ctx, r, c) },
 	}
 }
@@ -86,6 +89,7 @@ func start(ctx context.Context, r *host.Row, connect connect) error {
 	c := &client{
 		server: server, config: config, registry: registry, row: r.Path(), connect: connect,
 		changed: make(chan struct{}, 1), state: tools.Connecting, since: time.Now(), logf: r.Logf,
+		warn: warning(r, server.Name),
 	}
 	c.options = mcp.Options{
 		Version: version(r), Environ: environment.List(), Grace: grace,
@@ -123,6 +127,19 @@ func version(r *host.Row) string {
 	return "0"
 }
 
+// warning tells the user of a server that does not answer, and what tells more.
+func warning(r *host.Row, server string) func(error) {
+	warn, ok := host.Service[slot.WarnFunc](r, slot.Warn)
+	if !ok {
+		return func(error) {}
+	}
+	look := "dsh mcp check " + fault.ShellWord(server)
+	if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil {
+		look += " --profile " + fault.ShellWord(p.Name)
+	}
+	return func(err error) { warn(fault.Discreet(brief(err)) + "; " + look + " tells more") }
+}
+
 // startedIn is where dsh was started.
 func startedIn(r *host.Row) (string, error) {
 	if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil && p.Cwd != "" {
@@ -144,6 +161,7 @@ type client struct {
 	options  mcp.Options
 	changed  chan struct{} // the server says that its tools changed
 	logf     func(format string, args ...any)
+	warn     func(error) // tells the user
 
 	mu        sync.Mutex
 	state     tools.State
@@ -313,18 +331,23 @@ func (c *client) Call(ctx context.Context, tool string, arguments json.RawMessag
 // yet: then the first outage may begin with the start.
 func (c *client) supervise(ctx context.Context) {
 	rule := c.config.Reconnect.Backoff()
+	warned := false // of this outage
 	if !c.config.FailOnStartupError {
 		if err := c.try(ctx); err != nil && ctx.Err() == nil {
 			c.log("it has no tools yet: %s", brief(err))
+			c.warn(err)
+			warned = true
 		}
 	}
 	attempts := 0
+	var lost error // why there is no connection
 	for {
 		c.mu.Lock()
 		s := c.session
 		c.mu.Unlock()
 		if s != nil {
-			if c.watch(ctx, s) {
+			warned = false
+			if lost = c.watch(ctx, s); lost == nil {
 				return
 			}
 			c.mu.Lock()
@@ -336,6 +359,9 @@ func (c *client) supervise(ctx context.Context) {
 		}
 		if !rule.Enabled || attempts >= rule.Attempts {
 			c.giveUp(rule, attempts)
+			if !warned {
+				c.warn(lost)
+			}
 			<-ctx.Done()
 			return
 		}
@@ -344,17 +370,19 @@ func (c *client) supervise(ctx context.Context) {
 		}
 		attempts++
 		if err := c.try(ctx); err != nil && ctx.Err() == nil {
+			lost = err
 			c.log("attempt %d of %d: %s", attempts, rule.Attempts, brief(err))
 		}
 	}
 }
 
-// watch follows a connection until it is lost. done says that the row stops.
-func (c *client) watch(ctx context.Context, s session) (done bool) {
+// watch follows a connection until it is lost, and says why. It is nil where the row
+// stops.
+func (c *client) watch(ctx context.Context, s session) (lost error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return true
+			return nil
 		case <-c.changed:
 			bounded, cancel := context.WithTimeout(ctx, connectTime)
 			err := c.list(bounded, s)
@@ -366,7 +394,7 @@ func (c *client) watch(ctx context.Context, s session) (done bool) {
 			}
 		case <-s.Done():
 			if ctx.Err() != nil {
-				return true
+				return nil
 			}
 			lost := s.Lost()
 			c.mu.Lock()
@@ -375,7 +403,7 @@ func (c *client) watch(ctx context.Context, s session) (done bool) {
 			c.become(tools.Connecting, lost)
 			c.log("%s", brief(lost))
 			_ = s.Stop(ctx) // what is left of the program
-			return false
+			return lost
 		}
 	}
 }

@@ -115,6 +115,7 @@ type world struct {
 	t        *testing.T
 	host     *host.Host
 	registry *tools.Registry
+	warnings []string // of the user
 }
 
 func run(t *testing.T, f *fake, configs map[string]string) *world {
@@ -128,7 +129,12 @@ func run(t *testing.T, f *fake, configs map[string]string) *world {
 			return nil
 		}},
 	}
-	w.host = host.New(host.Options{Registry: func(name string) (host.Plugin, bool) { p, ok := plugins[name]; return p, ok }, Slots: map[string]any{slot.Profile: &slot.ProfileContext{Cwd: "/", Version: "9.8.7"}}})
+	warn := slot.WarnFunc(func(line string) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		w.warnings = append(w.warnings, line)
+	})
+	w.host = host.New(host.Options{Slots: map[string]any{slot.Warn: warn, slot.Profile: &slot.ProfileContext{Name: "mine", Cwd: "/", Version: "9.8.7"}}, Registry: func(name string) (host.Plugin, bool) { p, ok := plugins[name]; return p, ok }})
 	text := "- insert:\n    - {id: tools, name: '" + tools.Name + "'}\n"
 	ids := []string{}
 	for id := range configs {
@@ -409,6 +415,38 @@ func TestStopEndsAPendingReconnect(t *testing.T) {
 		if took := time.Since(began); took > time.Second || f.tried() != 1 {
 			t.Errorf("it took %v, with %d tries", took, f.tried())
 		}
+	})
+}
+
+// TestWarnsOnceOfEachOutage warns at once of a server that does not come up, and of
+// one that is lost when nobody tries it any more.
+func TestWarnsOnceOfEachOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{names: []string{"a"}, broken: errors.New("no route")}
+		w := run(t, f, map[string]string{"one": ", reconnect: {initialDelayMs: 100, maxDelayMs: 1000, maxAttempts: 3}"})
+		told := func(want ...string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			f.set(func(*fake) {
+				if !slices.Equal(w.warnings, want) {
+					t.Errorf("warnings are %q, want %q", w.warnings, want)
+				}
+			})
+		}
+		failed := "no route; dsh mcp check one --profile mine tells more"
+		told(failed)
+		f.set(func(f *fake) { f.broken = nil })
+		if err := w.host.Restart(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		told(failed)
+		f.lose() // and it comes back
+		told(failed)
+		f.set(func(f *fake) { f.broken = errors.New("no way") })
+		f.lose()
+		told(failed, "no way; dsh mcp check one --profile mine tells more")
+		w.end()
 	})
 }
 
