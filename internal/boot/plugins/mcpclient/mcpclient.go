@@ -67,7 +67,7 @@ func newPlugin(c connect) host.Plugin {
 			{Service: tools.Service},
 			{Service: slot.Environment, Optional: true}, {Service: slot.Profile, Optional: true}, {Service: slot.Warn, Optional: true},
 		},
-		Start:  func(ctx context.Context, r *host.Row) error { return start(ctx, r, c) },
+		Start: func(ctx context.Context, r *host.Row) error { return start(ctx, r, c) },
 	}
 }
 
