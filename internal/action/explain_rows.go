@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -70,7 +71,7 @@ func (h *history) summaries(rows []compose.Row, above string) []RowSummary {
 
 func (h *history) summary(row compose.Row, path string) RowSummary {
 	s := RowSummary{
-		ID: Shown{row.ID()}, Path: path, Plugin: row.Name(), State: rowState(row), ChangedBy: h.changers(row.Entry),
+		ID: Shown{row.ID()}, Path: path, Plugin: row.Name(), State: h.state(row), ChangedBy: h.changers(row.Entry),
 		Hidden:   compose.Truthy(row.ID()) && h.tree.Find(row.ID()) != row.Entry,
 		Children: h.summaries(row.Children(), path+"/config"),
 	}
@@ -87,20 +88,19 @@ const (
 	rowAtBoot = "decided at boot"
 )
 
-// rowState says whether a row will be mounted. Groups always are.
-func rowState(row compose.Row) string {
-	group, _ := row.Entry.Get("group")
-	off, expr := row.Disabled()
-	switch {
-	case compose.Truthy(group):
-		return rowOn
-	case expr != nil:
-		return rowAtBoot
-	case off:
-		return rowOff
-	default:
-		return rowOn
+// state says whether a row will be mounted.
+func (h *history) state(row compose.Row) string { return cmp.Or(h.states()[row.Entry], rowOff) }
+
+// rowStates are the states of the rows that are not off whatever expressions
+// say.
+func rowStates(tree *compose.Tree) map[*compose.Map]string {
+	states := map[*compose.Map]string{}
+	for _, off := range []bool{false, true} {
+		for row := range tree.Enabled(func(compose.Row, compose.Expr) bool { return off }) {
+			states[row.Entry] = map[bool]string{false: rowAtBoot, true: rowOn}[off]
+		}
 	}
+	return states
 }
 
 // places are the rows of a tree by id, those included that patches do not find.

@@ -3,6 +3,7 @@ package action
 import (
 	"slices"
 	"strconv"
+	"sync"
 
 	"dsh/internal/compose"
 )
@@ -24,7 +25,8 @@ type history struct {
 	births  map[*compose.Map]birth
 	touched map[*compose.Map][]int // steps that overrode the row or put rows into it
 	texts   compose.Places
-	removed map[*compose.Map]int // the step that took it out with the config of its group
+	removed map[*compose.Map]int           // the step that took it out with the config of its group
+	states  func() map[*compose.Map]string // of rows that are not off
 }
 
 // birth is where a row came from: a step, and the keys that lead from its
@@ -38,6 +40,7 @@ func newHistory(tree *compose.Tree) *history {
 	h := &history{
 		tree:   tree,
 		births: map[*compose.Map]birth{}, touched: map[*compose.Map][]int{}, removed: map[*compose.Map]int{},
+		states: sync.OnceValue(func() map[*compose.Map]string { return rowStates(tree) }),
 	}
 	// Inserts may have put rows into groups of earlier patches, so that what is in
 	// a group now need not have come with it.

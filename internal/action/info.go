@@ -332,7 +332,7 @@ func (env Env) composed(p *profile.Profile, result *install.Result, info *Info) 
 		if row.Origin != label || row.Entry == nil {
 			continue
 		}
-		one := InfoRow{ID: rowName(row.Entry), Plugin: pluginIn(result, label, row.Name()), State: rowState(row), Config: []string{}}
+		one := InfoRow{ID: rowName(row.Entry), Plugin: pluginIn(result, label, row.Name()), State: h.state(row), Config: []string{}}
 		if config, ok := row.Config().(*compose.Map); ok {
 			for key := range config.All() {
 				one.Config = append(one.Config, key)

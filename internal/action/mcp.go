@@ -176,7 +176,7 @@ func expressionIn(v compose.Value, key string) (string, *compose.Expr) {
 }
 
 func (h *history) mcpServer(ctx context.Context, env Env, row compose.Row, path string) MCPServer {
-	s := MCPServer{row: row, Row: Shown{row.ID()}, Path: path, State: rowState(row)}
+	s := MCPServer{row: row, Row: Shown{row.ID()}, Path: path, State: h.state(row)}
 	if where, ok := h.whereRow(row.Entry); ok {
 		s.From = &where
 	}

@@ -66,7 +66,7 @@ func ListSkills(ctx context.Context, env Env, layers Layers) (*SkillList, error)
 		if row.Name() != skills.PluginName {
 			return
 		}
-		p := SkillProvider{Row: Shown{row.ID()}, State: rowState(row), Roots: []skills.Root{}}
+		p := SkillProvider{Row: Shown{row.ID()}, State: h.state(row), Roots: []skills.Root{}}
 		if where, ok := h.whereRow(row.Entry); ok {
 			p.From = &where
 		}
