@@ -271,7 +271,7 @@ func (a *installationAdder) layOut(ctx context.Context, name runtimes.Name, rele
 // the registry's.
 func (a *installationAdder) node(ctx context.Context, wanted, made string) (runtimes.Node, error) {
 	if a.opts.Node == "" {
-		if program := runtimes.NodeOnPath(a.env.Getenv("PATH"), a.env.Dir); program != "" {
+		if program := runtimes.NodeOnPath(a.env.Getenv("PATH")); program != "" {
 			version, err := runtimes.NodeVersion(ctx, program, a.env.Getenv)
 			if err == nil {
 				fits, err := runtimes.FitsNode(wanted, version)
@@ -405,15 +405,18 @@ func (a *installationAdder) publish(name runtimes.Name, record runtimes.Record, 
 	if err := staging.WriteFile(filepath.Join(made, runtimes.RecordName), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	dir := runtimes.DirOf(a.env.Home, name)
+	dir, old := runtimes.DirOf(a.env.Home, name), filepath.Join(temp, "old")
 	if a.opts.Force {
-		err := staging.SetAside(dir, filepath.Join(temp, "old"), runtimes.RecordName)
+		err := staging.SetAside(dir, old, runtimes.RecordName)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return a.env.unwritable(err)
 		}
 		a.done.Replaced = err == nil
 	}
 	err = staging.OS.RenameNew(made, dir)
+	if err != nil && a.done.Replaced {
+		_ = staging.OS.RenameNew(old, dir) // unless another process was faster
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return a.taken(name) // another process was faster
 	}

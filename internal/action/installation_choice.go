@@ -60,7 +60,7 @@ func (c Choice) Program(env Env) (node, script string, err error) {
 		return "", "", err
 	}
 	if node = c.node; node == "" {
-		if node = runtimes.NodeOnPath(env.Getenv("PATH"), env.Dir); node == "" {
+		if node = runtimes.NodeOnPath(env.Getenv("PATH")); node == "" {
 			return "", "", fault.WithHint(
 				fault.Errorf(fault.MissingProgram, "%s needs Node.js, and there is no program called node on PATH", c.Installation.Describe()),
 				"%s", addCommand(runtimes.Known))

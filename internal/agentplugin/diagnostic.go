@@ -151,7 +151,10 @@ func (e *RejectedError) Error() string {
 	for _, d := range e.Diagnostics {
 		texts = append(texts, d.String())
 	}
-	return "no agent plugin: " + strings.Join(texts, "; ")
+	if len(texts) == 1 {
+		return "no Agent Plugin: " + texts[0]
+	}
+	return "no Agent Plugin:\n\t" + strings.Join(texts, "\n\t")
 }
 
 // Class is that of mis-published packages.

@@ -510,7 +510,7 @@ func TestRejection(t *testing.T) {
 	if d := found[0]; d.Code != FieldInvalid || d.Section != "5.2" || d.Effect != Rejected || found[1].Effect != Noted {
 		t.Error(found)
 	}
-	want := "no agent plugin: plugin.json#version: it is a number, and has to be a string [field-invalid]; plugin.json#author: it is a number, and has to be an object [author-invalid]"
+	want := "no Agent Plugin:\n\tplugin.json#version: it is a number, and has to be a string [field-invalid]\n\tplugin.json#author: it is a number, and has to be an object [author-invalid]"
 	if err.Error() != want {
 		t.Error(err)
 	}

@@ -74,8 +74,8 @@ func namesSchema(text []byte) bool {
 // folderAt is a folder of this machine as isPlugin looks at it.
 type folderAt string
 
-// Packages implements folderOfPackages: nothing below it is looked for.
-func (f folderAt) Packages() []string { return nil }
+// Folders implements folderOfPackages: nothing below it is looked for.
+func (f folderAt) Folders(string) []string { return nil }
 
 // Has implements folderOfPackages.
 func (f folderAt) Has(file string) bool {
@@ -177,7 +177,11 @@ func (s *sources) asPlugin(ctx context.Context, spec Spec, folder folderOfPackag
 	case err != nil:
 		return nil, err
 	case is:
-		return s.plugin(shownPlace(spec), dir)
+		pkg, err := s.plugin(shownPlace(spec), dir)
+		if _, rejected := errors.AsType[*agentplugin.RejectedError](err); rejected {
+			err = fault.WithHint(err, "dsh agent-plugin check %s", fault.ShellWord(spec.Shown()))
+		}
+		return pkg, err
 	case spec.Plugin == MustBePlugin:
 		return nil, fault.Errorf(fault.Package, "%s is no Agent Plugin: it has no %s", shownPlace(spec), pluginFile)
 	case both:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"dsh/internal/fault"
@@ -14,9 +15,9 @@ import (
 
 // folderOfPackages is a folder as far as checkRoot looks at it.
 type folderOfPackages interface {
-	// Packages lists the folders with a package.json, "" for the top, without what
+	// Folders lists the folders with a file of that name, "" for the top, without what
 	// stands in a node_modules.
-	Packages() []string
+	Folders(file string) []string
 	Has(file string) bool
 	// ReadFiles reads files that are there.
 	ReadFiles(ctx context.Context, names []string) ([][]byte, error)
@@ -38,7 +39,7 @@ func (b below) at(folder string) string {
 	return ShownSpec(forced(b.spec) + addInside(b.spec.Place, path.Join(b.spec.Inside, folder)))
 }
 
-// maxLookedAt bounds how many packages of a repository are looked at for bundles.
+// maxLookedAt bounds how many folders of a repository are looked at for plugins.
 const maxLookedAt = 500
 
 // checkRoot finds out whether a folder, which a spec names, is what somebody
@@ -46,7 +47,7 @@ const maxLookedAt = 500
 // refused, with the commands that add those; a plain library is let in with a
 // note that names them, "" for none.
 func (j *Job) checkRoot(ctx context.Context, spec below, folder folderOfPackages) (note string, err error) {
-	packages := folder.Packages()
+	packages := folder.Folders("package.json")
 	var root struct {
 		Private    bool
 		Workspaces json.RawMessage
@@ -63,19 +64,19 @@ func (j *Job) checkRoot(ctx context.Context, spec below, folder folderOfPackages
 		}
 		_ = json.Unmarshal(texts[0], &root) // odd values count as none
 	}
-	bundles, err := bundlesBelow(ctx, folder, packages)
+	plugins, err := pluginsBelow(ctx, folder, packages)
 	if err != nil {
 		return "", err
 	}
-	commands := make([]string, 0, len(bundles))
-	for _, at := range bundles {
+	commands := make([]string, 0, len(plugins))
+	for _, at := range plugins {
 		commands = append(commands, j.command("add", spec.at(at)))
 	}
 	workspace := root.Private || len(root.Workspaces) > 0 || folder.Has("pnpm-workspace.yaml")
 	switch {
-	case len(bundles) > 0 && (!has || workspace):
+	case len(plugins) > 0 && (!has || workspace):
 		return "", &RootError{Spec: spec.at(""), Commands: commands}
-	case len(bundles) > 0:
+	case len(plugins) > 0:
 		return fmt.Sprintf("it is a library and no plugin; folders below it are plugins:\n\t%s", strings.Join(commands, "\n\t")), nil
 	case !has:
 		err := fault.Errorf(fault.Package, "%s holds no package.json, so it is no package", spec.at(""))
@@ -92,12 +93,28 @@ func (j *Job) checkRoot(ctx context.Context, spec below, folder folderOfPackages
 	return "", nil
 }
 
-// bundlesBelow is the folders below a folder that declare a layer.
-func bundlesBelow(ctx context.Context, folder folderOfPackages, packages []string) ([]string, error) {
+// pluginsBelow is the folders below a folder that declare a layer or are Agent
+// Plugins.
+func pluginsBelow(ctx context.Context, folder folderOfPackages, packages []string) ([]string, error) {
+	bundles, err := foldersBelow(ctx, folder, packages, "package.json", func(text []byte) bool {
+		m, err := manifest.Parse(text)
+		return err == nil && m.Layer
+	})
+	if err != nil {
+		return nil, err
+	}
+	others, err := foldersBelow(ctx, folder, folder.Folders(pluginFile), pluginFile, namesSchema)
+	list := append(bundles, others...)
+	slices.Sort(list)
+	return slices.Compact(list), err
+}
+
+// foldersBelow is those of the folders below a folder in which a file says so.
+func foldersBelow(ctx context.Context, folder folderOfPackages, dirs []string, file string, says func(text []byte) bool) ([]string, error) {
 	var names, at []string
-	for _, dir := range packages {
+	for _, dir := range dirs {
 		if dir != "" && len(names) < maxLookedAt {
-			names, at = append(names, path.Join(dir, "package.json")), append(at, dir)
+			names, at = append(names, path.Join(dir, file)), append(at, dir)
 		}
 	}
 	if len(names) == 0 {
@@ -107,13 +124,13 @@ func bundlesBelow(ctx context.Context, folder folderOfPackages, packages []strin
 	if err != nil {
 		return nil, err
 	}
-	var bundles []string
+	var list []string
 	for i, text := range texts {
-		if m, err := manifest.Parse(text); err == nil && m.Layer {
-			bundles = append(bundles, at[i])
+		if says(text) {
+			list = append(list, at[i])
 		}
 	}
-	return bundles, nil
+	return list, nil
 }
 
 // RootError is a repository or an archive that is no plugin as a whole, while
@@ -136,12 +153,12 @@ func (e *RootError) Hint() string { return e.Commands[0] }
 // entryFolder is the content of an archive as checkRoot looks at it.
 type entryFolder struct{ store.Entry }
 
-// Packages implements folderOfPackages.
-func (e entryFolder) Packages() []string {
+// Folders implements folderOfPackages.
+func (e entryFolder) Folders(file string) []string {
 	var list []string
 	for _, f := range e.Files() {
 		dir, base := path.Split(f.Path)
-		if base == "package.json" && !strings.Contains("/"+dir, "/node_modules/") {
+		if base == file && !strings.Contains("/"+dir, "/node_modules/") {
 			list = append(list, strings.TrimSuffix(dir, "/"))
 		}
 	}

@@ -101,15 +101,13 @@ func FitsNode(wanted string, version npmrange.Version) (bool, error) {
 	return r.Satisfies(version), nil
 }
 
-// NodeOnPath finds the first program called node in a PATH, absolute; "" where
-// there is none.
-func NodeOnPath(path, dir string) string {
+// NodeOnPath finds the first program called node in the absolute directories of a
+// PATH; "" where there is none. The working directory is the business of others,
+// and what lies there by chance is not to be what dsh remembers.
+func NodeOnPath(path string) string {
 	for _, folder := range filepath.SplitList(path) {
-		if folder == "" {
-			continue // the working directory, which nobody means
-		}
 		if !filepath.IsAbs(folder) {
-			folder = filepath.Join(dir, folder)
+			continue
 		}
 		if program, err := exec.LookPath(filepath.Join(folder, "node")); err == nil {
 			return program

@@ -280,7 +280,7 @@ func TestPeek(t *testing.T) {
 	if _, err := tree.ReadFile(t.Context(), "none"); !errors.Is(err, errNoFile) {
 		t.Errorf("of a file that is not there: %v", err)
 	}
-	if got := tree.Packages(); !slices.Equal(got, []string{"", "packages/one", "packages/two"}) {
+	if got := tree.Folders("package.json"); !slices.Equal(got, []string{"", "packages/one", "packages/two"}) {
 		t.Errorf("packages: %q", got)
 	}
 	if got, err := printed(t.Context(), tree); err != nil || got != wholePlugin {

@@ -403,13 +403,13 @@ func (t *Tree) note(files []file) {
 	}
 }
 
-// Packages lists the folders with a package.json, "" for the top, without what
+// Folders lists the folders with a file of that name, "" for the top, without what
 // stands in a node_modules.
-func (t *Tree) Packages() []string {
+func (t *Tree) Folders(file string) []string {
 	var list []string
 	for _, f := range t.files {
 		dir, base := path.Split(f.path)
-		if base == "package.json" && !f.link && !slices.Contains(strings.Split(dir, "/"), "node_modules") {
+		if base == file && !f.link && !slices.Contains(strings.Split(dir, "/"), "node_modules") {
 			list = append(list, strings.TrimSuffix(dir, "/"))
 		}
 	}
