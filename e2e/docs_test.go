@@ -32,6 +32,10 @@ func TestGuidePage(t *testing.T) {
 	runPage(t, "guide.md", myPlugin+commandFence("dsh profile create web"))
 }
 
+// TestAgentPluginsPage runs the examples of the page on Agent Plugins, one after the
+// other.
+func TestAgentPluginsPage(t *testing.T) { runParts(t, "agent-plugins.md", "", "") }
+
 // TestRecoveryPage runs the examples of the page on recovery, in which the profile
 // work has a bundle from a folder and a value of its own.
 func TestRecoveryPage(t *testing.T) { runPage(t, "recovery.md", myPlugin+work) }
