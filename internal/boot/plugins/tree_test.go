@@ -180,9 +180,13 @@ func TestWebTree(t *testing.T) {
 	}
 	browser := &http.Client{Jar: jar}
 	defer browser.CloseIdleConnections()
+	key, opened := "", ""
 	get := func(address string, want int) string {
 		t.Helper()
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", address, nil)
+		if key != "" {
+			req.Header.Set("Authorization", "Bearer "+key)
+		}
 		if strings.HasSuffix(req.URL.Host, ".example") {
 			req.Host = req.URL.Host
 			req.URL.Host, _, _ = strings.Cut(strings.TrimPrefix(once, "http://"), "/")
@@ -192,6 +196,9 @@ func TestWebTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
+		if found, ok := strings.CutPrefix(resp.Request.URL.Fragment, "key="); ok {
+			opened = found
+		}
 		text, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != want {
 			t.Errorf("%s: %d %v", address, resp.StatusCode, err)
@@ -203,6 +210,14 @@ func TestWebTree(t *testing.T) {
 	if page := get(once, 200); !strings.Contains(page, "<html") {
 		t.Errorf("the page is %s", page)
 	}
+	key = opened
+	if page := get(base+"/", 200); !strings.Contains(page, "<html") {
+		t.Errorf("the page is %s", page)
+	}
+	get(base+"/api/plugin-inventory", 200)
+	key = ""
+	get(base+"/", 200) // by the cookie, which does not open data
+	get(base+"/api/plugin-inventory", 401)
 	get(once, 401)
 	// A trusted name is let in as far as to be asked for the token, which the
 	// browser does not have for it. Others are not.
@@ -210,6 +225,7 @@ func TestWebTree(t *testing.T) {
 	get("http://unnamed.example/", 403)
 	get(base+"/none.js", 404)
 	get(base+"/%2e%2e/%2e%2e/etc/passwd", 403)
+	key = opened
 	var inventory struct {
 		Plugins []struct{ ID, Plugin, State string }
 	}

@@ -13,10 +13,25 @@ export class Failure extends Error {
   }
 }
 
-async function ask(path, options) {
+// The address that dsh prints leads to one with a key behind the #. It is kept for this server alone, for other tabs and later: the
+// cookie goes to every port of this machine, so it opens no data.
+const place = "dsh-key";
+let own = "";
+const given = /^#key=([\w-]+)$/.exec(location.hash);
+if (given) {
+  own = given[1];
+  try { localStorage.setItem(place, own); } catch { /* this tab alone has it */ }
+  history.replaceState(null, "", location.pathname);
+}
+
+function key() {
+  try { return localStorage.getItem(place) || own; } catch { return own; }
+}
+
+async function ask(path, { headers, ...options }) {
   let response;
   try {
-    response = await fetch(base + path, { cache: "no-store", credentials: "same-origin", ...options });
+    response = await fetch(base + path, { cache: "no-store", credentials: "same-origin", headers: { Authorization: `Bearer ${key()}`, ...headers }, ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Failure(0, { message: "dsh does not answer", hint: "It may have been stopped: start it again with dsh web" });
@@ -43,7 +58,7 @@ export function follow(on) {
   const close = () => { source?.close(); source = null; };
   const open = () => {
     close();
-    const stream = source = new EventSource(`${base}/events`);
+    const stream = source = new EventSource(`${base}/events?key=${key()}`);
     stream.addEventListener("open", () => { wait = 500; on.connected(true); });
     stream.addEventListener("error", () => {
       if (stream !== source) return;

@@ -101,18 +101,32 @@ func (g *guard) sameSite(r *http.Request) bool {
 // of its ports.
 func (g *guard) cookieName() string { return fmt.Sprintf("dsh-%d", g.address.Port()) }
 
-// cookieValue follows from the token, but the token does not follow from it.
-func (g *guard) cookieValue() string {
-	sum := sha256.Sum256([]byte("cookie of dsh " + g.token))
+// cookieValue opens the files of the page alone: other servers of this machine
+// that the browser goes to are sent it as well.
+func (g *guard) cookieValue() string { return g.derived("cookie") }
+
+// key is what the page shows for its data. It gets it behind the # of the address
+// that the token leads to, and keeps it where pages of other ports cannot read.
+func (g *guard) key() string { return g.derived("key") }
+
+// derived follows from the token, but the token does not follow from it.
+func (g *guard) derived(what string) string {
+	sum := sha256.Sum256([]byte(what + " of dsh " + g.token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// knows says whether a request shows that it knows the token.
-func (g *guard) knows(r *http.Request) bool {
+// knows says whether a request shows that it knows the token: for a file of the
+// page the cookie will do.
+func (g *guard) knows(r *http.Request, file bool) bool {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
-		return same(strings.TrimSpace(token), g.token)
+		token = strings.TrimSpace(token)
+		return same(token, g.token) || same(token, g.key())
+	}
+	if !file {
+		// The EventSource of a browser sends no headers of the page's choice.
+		return r.Method == http.MethodGet && same(r.URL.Query().Get("key"), g.key())
 	}
 	for _, cookie := range r.CookiesNamed(g.cookieName()) {
 		if same(cookie.Value, g.cookieValue()) {
@@ -169,8 +183,8 @@ func setHeaders(h http.Header) {
 }
 
 // pass answers a request that is not to reach a handler, and says whether it
-// did not have to.
-func (g *guard) pass(w http.ResponseWriter, r *http.Request) bool {
+// did not have to. file says that what is asked for is a file of the page.
+func (g *guard) pass(w http.ResponseWriter, r *http.Request, file bool) bool {
 	setHeaders(w.Header())
 	switch {
 	case !g.isOurs(r.Host):
@@ -186,9 +200,9 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request) bool {
 			return false
 		}
 		http.SetCookie(w, &http.Cookie{Name: g.cookieName(), Value: g.cookieValue(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		w.Header().Set("Location", "/")
+		w.Header().Set("Location", "/#key="+g.key())
 		w.WriteHeader(http.StatusSeeOther)
-	case !g.knows(r):
+	case !g.knows(r, file):
 		unauthorized(w, r)
 	default:
 		return true

@@ -72,12 +72,12 @@ func (s *server) RenderIndex(html string) string {
 	return html
 }
 
-// find is the handler of a path, nil if there is none.
-func (s *server) find(path string) http.Handler {
+// find is the handler of a path, nil if there is none, and whether it has a route.
+func (s *server) find(path string) (h http.Handler, isRoute bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if exact := s.routes[path]; exact != nil {
-		return exact.of
+		return exact.of, true
 	}
 	for end := len(path); ; {
 		end = strings.LastIndexByte(path[:end], '/')
@@ -85,11 +85,11 @@ func (s *server) find(path string) http.Handler {
 			break
 		}
 		if prefix := s.routes[path[:end+1]]; prefix != nil {
-			return prefix.of
+			return prefix.of, true
 		}
 	}
 	if s.seat != nil {
-		return s.seat.of
+		return s.seat.of, false
 	}
-	return nil
+	return nil, false
 }

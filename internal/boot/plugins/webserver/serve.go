@@ -97,11 +97,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		control.SetReadDeadline(time.Now().Add(patience))
 		r.Body = &body{http.MaxBytesReader(w, r.Body, maxBody), control}
 	}
-	if !s.guard.pass(w, r) {
+	h, isRoute := s.find(r.URL.Path)
+	if !s.guard.pass(w, r, !isRoute) {
 		return
 	}
 	s.connections.answer(r)
-	h := s.find(r.URL.Path)
 	if h == nil {
 		refuse(w, r, http.StatusNotFound, "there is nothing at this address", "")
 		return

@@ -28,9 +28,11 @@ const Service = "webserver"
 // time and from any goroutine.
 type Server interface {
 	// Handle takes a path: "/x" is that path alone, "/x/" whatever begins so. An
-	// exact path goes before the longest prefix. A pattern that is taken is an error.
+	// exact path goes before the longest prefix. A pattern that is taken is an error. Only who
+	// shows the token reaches it, or the key that a page gets with the token.
 	Handle(pattern string, h http.Handler) (remove func(), err error)
-	// RegisterFallback takes the seat for what no route matches. It has one owner.
+	// RegisterFallback takes the seat for what no route matches: the files of a page,
+	// which the cookie of a browser opens. It has one owner.
 	RegisterFallback(h http.Handler) (remove func(), err error)
 	// TapIndex adds a function on the HTML text of the index page.
 	TapIndex(tap func(html string) string) (remove func())

@@ -159,6 +159,8 @@ func TestIndexTapsRunInOrder(t *testing.T) {
 func TestWhoIsLetIn(t *testing.T) {
 	r := run(t)
 	r.RegisterFallback(answer200("page"))
+	r.Handle("/data/", answer200("data"))
+	key := r.guard.key()
 	r.TrustHosts([]string{"Named.example", "ported.example:8443"})
 	port := fmt.Sprint(r.guard.address.Port())
 	cookie := "Cookie: " + r.guard.cookieName() + "=" + r.guard.cookieValue()
@@ -171,6 +173,16 @@ func TestWhoIsLetIn(t *testing.T) {
 		"bearer in any case":               {"GET", "/", []string{"Authorization: bEARER the-token"}, 200},
 		"cookie":                           {"GET", "/", []string{cookie}, 200},
 		"a second cookie of the name":      {"GET", "/", []string{"Cookie: " + r.guard.cookieName() + "=old; " + strings.TrimPrefix(cookie, "Cookie: ")}, 200},
+		"data, bearer":                     {"POST", "/data/", []string{bearer}, 200},
+		"data, the key":                    {"POST", "/data/", []string{"Authorization: Bearer " + key}, 200},
+		"data, the key in the address":     {"GET", "/data/?key=" + key, []string{cookie}, 200},
+		"data, a wrong key in the address": {"GET", "/data/?key=" + key[1:], []string{cookie}, 401},
+		"data, no key in the address":      {"GET", "/data/?key=", []string{cookie}, 401},
+		"a change with the key in a form":  {"POST", "/data/?key=" + key, []string{cookie}, 401},
+		"data, the cookie of all ports":    {"GET", "/data/x", []string{cookie}, 401},
+		"a change with the cookie":         {"POST", "/data/", []string{cookie, "X-Dsh: 1"}, 401},
+		"the cookie's value as the key":    {"GET", "/data/", []string{"Authorization: Bearer " + r.guard.cookieValue()}, 401},
+		"the key as a cookie":              {"GET", "/", []string{"Cookie: " + r.guard.cookieName() + "=" + key}, 401},
 		"nothing":                          {"GET", "/", nil, 401},
 		"nothing, deep":                    {"GET", "/api/profile/state", nil, 401},
 		"a wrong bearer":                   {"GET", "/", []string{"Authorization: Bearer the-tokem"}, 401},
@@ -247,7 +259,7 @@ func TestTokenOfAddressBecomesCookie(t *testing.T) {
 	r.RegisterFallback(answer200("page"))
 	resp, _ := r.ask(t, "GET", strings.TrimPrefix(r.OpenURL(), r.Address()), "Sec-Fetch-Site: none")
 	cookies := resp.Cookies()
-	if resp.StatusCode != 303 || resp.Header.Get("Location") != "/" || len(cookies) != 1 {
+	if resp.StatusCode != 303 || resp.Header.Get("Location") != "/#key="+r.guard.key() || len(cookies) != 1 {
 		t.Fatalf("got %d %v", resp.StatusCode, resp.Header)
 	}
 	c := cookies[0]
