@@ -20,7 +20,8 @@ func NewKept() *Kept { return &Kept{of: map[keptKey]any{}} }
 
 // Keep is the value that the row of this path had under the name when it ran
 // before in this run of dsh, or else what create makes of it now. Where nothing
-// is kept, each start makes its own.
+// is kept, each start makes its own. The row's plugin injects [Keeping], as an
+// optional one.
 func Keep[T any](r *host.Row, name string, create func() T) T {
 	kept, ok := host.Service[*Kept](r, Keeping)
 	if !ok || kept == nil {

@@ -23,7 +23,7 @@ func TestKeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			made := 0
 			had := map[string][]int{}
-			plugin := host.Plugin{Start: func(_ context.Context, r *host.Row) error {
+			plugin := host.Plugin{Inject: []host.Need{{Service: Keeping, Optional: true}}, Start: func(_ context.Context, r *host.Row) error {
 				n := Keep(r, "count", func() *int { made++; n := made; return &n })
 				if other := Keep(r, "other", func() string { return "text" }); other != "text" {
 					t.Errorf("another name has %q", other)

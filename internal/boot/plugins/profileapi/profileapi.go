@@ -34,7 +34,7 @@ type Config struct {
 // Plugin serves the interface until its row stops.
 var Plugin = host.Plugin{
 	Inject: []host.Need{
-		{Service: webserver.Service}, {Service: slot.Host}, {Service: slot.Profile, Optional: true}, {Service: slot.Ready, Optional: true},
+		{Service: webserver.Service}, {Service: slot.Host}, {Service: slot.Profile, Optional: true}, {Service: slot.Ready, Optional: true}, {Service: slot.Keeping, Optional: true},
 		{Service: slot.Live, Optional: true}, {Service: tools.Service, Optional: true}, {Service: skill.Service, Optional: true},
 	},
 	Start: start,

@@ -61,7 +61,7 @@ type Config struct {
 }
 
 // Plugin listens and serves until its row stops.
-var Plugin = host.Plugin{Provides: []string{Service}, Inject: []host.Need{{Service: slot.Profile, Optional: true}}, Start: start}
+var Plugin = host.Plugin{Provides: []string{Service}, Inject: []host.Need{{Service: slot.Profile, Optional: true}, {Service: slot.Keeping, Optional: true}}, Start: start}
 
 func start(ctx context.Context, r *host.Row) error {
 	var config Config
