@@ -256,7 +256,7 @@ func TestReferenceDocuments(t *testing.T) {
 		"agent-plugin inspect":       {{"agent-plugin", "inspect", "agent"}, {"agent-plugin", "inspect", "bundle"}},
 		"agent-plugin new":           {{"agent-plugin", "new", "begun"}},
 		"mcp list":                   {{"mcp", "list", "--patch", "servers.yml"}},
-		"mcp check":                  {{"mcp", "check", "--patch", "servers.yml", "--timeout", "20s"}},
+		"mcp check":                  {{"mcp", "check", "--patch", "servers.yml", "--timeout", "20s"}, {"mcp", "check", "--dir", "left"}},
 		"mcp call":                   {{"mcp", "call", "probe", "observe", "--patch", "servers.yml"}},
 		"skills list":                {{"skills", "list", "--patch", "skills.yml"}},
 		"skills show":                {{"skills", "show", "one", "--patch", "skills.yml"}},
@@ -477,6 +477,10 @@ description: d
 {"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers": {
   "a": {"type": "stdio", "command": "node", "args": ["x"], "env": {"K": "v"}, "cwd": "./skills"},
   "b": {"type": "sse", "url": "https://example.com/", "headers": {"K": "v"}}, "c": {}}}
+-- project/left/plugin.json --
+{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "left"}
+-- project/left/mcp.json --
+{"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers": {"c": {}}}
 -- project/servers.yml --
 - insert:
     - {id: probe, name: '@deepseek-ai/dsh-mcp-client', config: {serverName: probe, transport: stdio, command: mcpprobe, args: [x], env: {A: b}, cwd: .}}

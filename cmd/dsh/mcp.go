@@ -44,32 +44,56 @@ func (r *runner) mcpCommand() *cli.Command {
 	}
 }
 
-// mcpOptions is how servers are tried. done ends what that has started.
-func (r *configRun) mcpOptions() (o action.MCPOptions, done func(), err error) {
-	// As at a start: the .env files count.
+// mcpFlags are the flags that say which servers are meant, but for --set, whose
+// values may be secret.
+func (r *configRun) mcpFlags() []string {
+	if dir := r.cli.String("dir"); dir != "" {
+		return []string{"--dir", dir}
+	}
+	flags := []string{"--profile", r.layers.Name.String()}
+	for _, patch := range r.cli.StringSlice("patch") {
+		flags = append(flags, "--patch", patch)
+	}
+	return flags
+}
+
+// evaluation is what evaluates expressions outside of a run, where no row runs, and
+// the environment that they see: as at a start, the .env files count. done ends what
+// that has started.
+func (r *configRun) evaluation() (evaluate action.Evaluate, environment []string, done func(), err error) {
 	snapshot, warnings, err := environ.Load(r.environ, r.env.Dir, r.env.Home.Dir(), os.ReadFile)
 	if err != nil {
-		return o, nil, err
+		return nil, nil, nil, err
 	}
 	for _, w := range warnings {
 		r.ui.Warn(w.String())
 	}
 	evaluator := eval.New(eval.Options{Environ: snapshot.List(), Home: r.env.Home.Dir(), Dir: r.env.Dir})
-	o = action.MCPOptions{
-		Dir: r.cli.String("dir"), Timeout: r.cli.Duration("timeout"), Protocol: r.cli.String("protocol"), Version: version(), Environ: snapshot.List(),
-		Evaluate: func(ctx context.Context, text string) (compose.Value, bool, error) {
-			value, err := evaluator.Evaluate(ctx, text, host.Scope{})
-			if _, none := value.(host.Undefined); none {
-				return nil, false, err
-			}
-			return value, true, err
-		},
+	evaluate = func(ctx context.Context, text string) (compose.Value, bool, error) {
+		value, err := evaluator.Evaluate(ctx, text, host.Scope{})
+		if _, none := value.(host.Undefined); none {
+			return nil, false, err
+		}
+		return value, true, err
+	}
+	return evaluate, snapshot.List(), func() { _ = evaluator.Close() }, nil
+}
+
+// mcpOptions is how servers are tried. done ends what that has started.
+func (r *configRun) mcpOptions() (o action.MCPOptions, done func(), err error) {
+	timeout := r.cli.Duration("timeout")
+	if r.cli.IsSet("timeout") && timeout <= 0 {
+		return o, nil, fault.Errorf(fault.Other, "--timeout is a time such as 30s, and not %s", timeout)
+	}
+	evaluate, environment, done, err := r.evaluation()
+	if err != nil {
+		return o, nil, err
+	}
+	return action.MCPOptions{
+		Dir: r.cli.String("dir"), Timeout: timeout, Protocol: r.cli.String("protocol"), Version: version(), Environ: environment,
+		Evaluate: evaluate, Flags: r.mcpFlags(),
 		Starting: func(server, what string) { r.ui.Say("%s: %s", ui.Clean(server), line(what)) },
-	}
-	if r.cli.IsSet("timeout") && o.Timeout <= 0 {
-		return o, nil, fault.Errorf(fault.Other, "--timeout is a time such as 30s, and not %s", o.Timeout)
-	}
-	return o, func() { _ = evaluator.Close() }, nil
+	}, done, nil
 }
 
 func (r *configRun) mcpList() error {
@@ -123,8 +147,14 @@ func (r *configRun) mcpCheck() error {
 	r.warn(check.Warnings)
 	class, failed := check.Failed()
 	err = r.ui.Verdict(!failed, check, func(w io.Writer) {
-		if len(check.Servers) == 0 {
+		if len(check.Servers) == 0 && !failed {
 			fmt.Fprintln(w, "there are no MCP servers to check")
+		}
+		for _, d := range check.LeftOut {
+			fmt.Fprintf(w, "%s: %s %s\n", r.ui.Bold(line(d.Place)), r.ui.Red("left out:"), line(d.Message))
+		}
+		if len(check.LeftOut) > 0 {
+			fmt.Fprintf(w, "hint: dsh agent-plugin check %s\n", line(fault.ShellWord(r.cli.String("dir"))))
 		}
 		for _, s := range check.Servers {
 			r.mcpChecked(w, s)
@@ -167,8 +197,12 @@ func (r *configRun) mcpChecked(w io.Writer, s action.MCPChecked) {
 // mcpCall exits with 1 where the tool says that it failed.
 func (r *configRun) mcpCall() error {
 	if n := r.cli.NArg(); n != 2 && n != 3 {
+		words := []string{"dsh", "mcp", "check"}
+		if n == 1 {
+			words = append(words, r.cli.Args().First())
+		}
 		return fault.WithHint(fault.Errorf(fault.Other, "mcp call needs a server, a tool, and the tool's arguments as JSON if it takes any"),
-			`dsh mcp call files read '{"path": "notes.txt"}'`)
+			"%s lists the tools", fault.ShellWords(slices.Concat(words, r.mcpFlags())...))
 	}
 	arguments := []byte(r.cli.Args().Get(2))
 	if string(arguments) == "-" {

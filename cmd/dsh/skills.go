@@ -41,7 +41,12 @@ func (r *configRun) skillsList() error {
 	if r.cli.Args().Present() {
 		return fault.WithHint(fault.Errorf(fault.Other, "skills list takes no arguments, got %q", r.cli.Args().First()), "dsh skills show %s", fault.ShellWord(r.cli.Args().First()))
 	}
-	list, err := action.ListSkills(r.ctx, r.env, r.layers)
+	evaluate, _, done, err := r.evaluation()
+	if err != nil {
+		return err
+	}
+	defer done()
+	list, err := action.ListSkills(r.ctx, r.env, r.layers, evaluate)
 	if err != nil {
 		return err
 	}
@@ -106,7 +111,12 @@ func (r *configRun) skillsShow() error {
 	if r.cli.NArg() != 1 {
 		return fault.WithHint(fault.Errorf(fault.Other, "skills show needs the name of one skill"), "dsh skills list")
 	}
-	s, err := action.ShowSkill(r.ctx, r.env, r.layers, r.cli.Args().First())
+	evaluate, _, done, err := r.evaluation()
+	if err != nil {
+		return err
+	}
+	defer done()
+	s, err := action.ShowSkill(r.ctx, r.env, r.layers, r.cli.Args().First(), evaluate)
 	if err != nil {
 		return err
 	}

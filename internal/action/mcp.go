@@ -229,6 +229,8 @@ type MCPOptions struct {
 	// Evaluate gives the expressions of rows their values. Where it is nil, rows
 	// that have some cannot be started.
 	Evaluate Evaluate
+	// Flags are those that say which servers are meant, for commands in hints.
+	Flags []string
 	// Starting is told what is started, just before. It may be nil.
 	Starting func(server, what string)
 }
@@ -239,16 +241,32 @@ func (o MCPOptions) starting(s mcp.Server) {
 	}
 }
 
+// command is a command about the same servers, for hints.
+func (o MCPOptions) command(words ...string) string {
+	return fault.ShellWords(slices.Concat([]string{"dsh", "mcp"}, words, o.Flags)...)
+}
+
+// check refuses what no server has a part in.
+func (o MCPOptions) check() error {
+	if o.Protocol != "" && !slices.Contains(mcp.Protocols(), o.Protocol) {
+		return fault.Errorf(fault.Other, "protocol %q is unknown; known are %s", o.Protocol, strings.Join(mcp.Protocols(), ", "))
+	}
+	return nil
+}
+
 func (o MCPOptions) connection() mcp.Options {
 	return mcp.Options{Version: o.Version, Protocol: o.Protocol, Environ: o.Environ}
 }
 
 // MCPCheck is how servers answered.
 type MCPCheck struct {
-	Profile  string       `json:"profile"` // "" for a folder
-	Dir      string       `json:"dir"`     // "" for a profile
-	Servers  []MCPChecked `json:"servers"`
-	Warnings []string     `json:"-"`
+	Profile string       `json:"profile"` // "" for a folder
+	Dir     string       `json:"dir"`     // "" for a profile
+	Servers []MCPChecked `json:"servers"`
+	// LeftOut is what is wrong with a folder's mcp.json, so that servers in it are
+	// none.
+	LeftOut  []agentplugin.Diagnostic `json:"leftOut"`
+	Warnings []string                 `json:"-"`
 }
 
 // MCPChecked is how one server answered.
@@ -279,13 +297,16 @@ type MCPTool struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// Failed is the class of the first server that did not answer; ok is false where
-// there is none.
+// Failed is the class of the first server that did not answer, and that of layers
+// where one was left out; ok is false where there is none.
 func (c *MCPCheck) Failed() (class fault.Class, failed bool) {
 	for _, s := range c.Servers {
 		if !s.OK {
 			return s.class, true
 		}
+	}
+	if len(c.LeftOut) > 0 {
+		return fault.Composition, true
 	}
 	return fault.Other, false
 }
@@ -297,7 +318,10 @@ const mostAtOnce = 8
 // stops them: the one of this name, or all that are not off. That some do not
 // answer is no error.
 func CheckMCP(ctx context.Context, env Env, layers Layers, name string, o MCPOptions) (*MCPCheck, error) {
-	check := &MCPCheck{Servers: []MCPChecked{}}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	check := &MCPCheck{Servers: []MCPChecked{}, LeftOut: []agentplugin.Diagnostic{}}
 	targets, done, err := mcpTargets(ctx, env, layers, name, o, check)
 	if err != nil {
 		return nil, err
@@ -343,6 +367,9 @@ func mcpTargets(ctx context.Context, env Env, layers Layers, name string, o MCPO
 		done()
 		return nil, nil, unknownServer(name, all, o, check)
 	}
+	if name != "" {
+		check.LeftOut = []agentplugin.Diagnostic{} // of others
+	}
 	if o.Dir == "" {
 		for i := range targets {
 			targets[i].resolve(ctx, env, o.Evaluate)
@@ -360,19 +387,26 @@ func unknownServer(name string, all []MCPServer, o MCPOptions, check *MCPCheck) 
 	if o.Dir != "" {
 		where = check.Dir
 	}
-	for _, w := range check.Warnings {
-		if why, ok := strings.CutPrefix(w, "mcp.json#"+name+": "); ok {
-			return fault.Errorf(fault.Package, "%s leaves its MCP server %q out: %s", where, name, why)
+	look := "dsh agent-plugin check " + fault.ShellWord(o.Dir)
+	for _, d := range check.LeftOut {
+		if d.Place == "mcp.json#"+name {
+			return fault.WithHint(fault.Errorf(fault.Composition, "%s leaves its MCP server %q out: %s", where, name, d.Message), "%s", look)
+		} else if !strings.Contains(d.Place, "#") {
+			return fault.WithHint(fault.Errorf(fault.Composition, "%s has no MCP servers: %s: %s", where, d.Place, d.Message), "%s", look)
 		}
 	}
 	err := fault.Errorf(fault.Other, "%s has no MCP server %q", where, name)
-	switch {
-	case compose.Closest(name, names) != "":
-		return fault.WithHint(err, "did you mean %s", compose.Closest(name, names))
-	case o.Dir != "":
+	if len(check.Warnings) > 0 {
+		// Whatever was left out may be where it is.
+		err = fault.Errorf(fault.Other, "%w (%s)", err, strings.Join(check.Warnings, "; "))
+	}
+	if meant := compose.Closest(name, names); meant != "" {
+		return fault.WithHint(err, "did you mean: %s", o.command("check", meant))
+	}
+	if o.Dir != "" {
 		return fault.WithHint(err, "dsh agent-plugin inspect %s shows what loads", fault.ShellWord(o.Dir))
 	}
-	return fault.WithHint(err, "dsh mcp list --profile %s", fault.ShellWord(check.Profile))
+	return fault.WithHint(err, "%s", o.command("list"))
 }
 
 // folderServers is the servers of the Agent Plugin in a folder. Their data is in a
@@ -384,12 +418,14 @@ func folderServers(env Env, o MCPOptions, check *MCPCheck) (list []MCPServer, do
 	}
 	check.Dir = found.Dir
 	for _, d := range found.Diagnostics {
-		if plugin == nil || d.Effect != agentplugin.Noted {
+		if file, _, _ := strings.Cut(d.Place, "#"); plugin != nil && file == "mcp.json" && d.Effect != agentplugin.Noted {
+			check.LeftOut = append(check.LeftOut, d)
+		} else if plugin == nil || d.Effect != agentplugin.Noted {
 			check.Warnings = append(check.Warnings, d.Place+": "+d.Message)
 		}
 	}
 	if plugin == nil {
-		return nil, nil, fault.WithHint(fault.Errorf(fault.Package, "%s is no Agent Plugin that loads", found.Dir), "dsh agent-plugin check %s", fault.ShellWord(o.Dir))
+		return nil, nil, fault.WithHint(fault.Errorf(fault.Composition, "%s is no Agent Plugin that loads", found.Dir), "dsh agent-plugin check %s", fault.ShellWord(o.Dir))
 	}
 	data, remove, err := staging.TempDir(os.TempDir())
 	if err != nil {
@@ -499,7 +535,10 @@ func CallMCP(ctx context.Context, env Env, layers Layers, name, tool string, arg
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(arguments, &object); err != nil || object == nil {
 		return nil, fault.WithHint(fault.Errorf(fault.Other, "the arguments of a tool are one JSON object"),
-			`dsh mcp call %s %s '{"name": "value"}'`, fault.ShellWord(name), fault.ShellWord(tool))
+			"%s", o.command("call", name, tool, `{"name": "value"}`))
+	}
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	check := &MCPCheck{}
 	targets, done, err := mcpTargets(ctx, env, layers, name, o, check)
@@ -525,13 +564,13 @@ func CallMCP(ctx context.Context, env Env, layers Layers, name, tool string, arg
 	defer func() { err = errors.Join(err, session.Stop(context.WithoutCancel(ctx))) }()
 	result, err := session.Call(ctx, tool, arguments)
 	if err != nil {
-		return nil, otherTool(ctx, session, name, tool, err)
+		return nil, otherTool(ctx, session, name, tool, o, err)
 	}
 	return &MCPCall{Server: name, Tool: tool, Result: *result, Ms: time.Since(began).Milliseconds(), Stderr: session.Stderr(), Warnings: check.Warnings}, nil
 }
 
 // otherTool adds to an error which tool may have been meant.
-func otherTool(ctx context.Context, session *mcp.Session, server, tool string, err error) error {
+func otherTool(ctx context.Context, session *mcp.Session, server, tool string, o MCPOptions, err error) error {
 	tools, listed := session.Tools(ctx)
 	if listed != nil || slices.ContainsFunc(tools, func(t mcp.Tool) bool { return t.Name == tool }) {
 		return err
@@ -542,7 +581,7 @@ func otherTool(ctx context.Context, session *mcp.Session, server, tool string, e
 	}
 	missing := fault.Errorf(fault.Other, "MCP server %s has no tool %q; it has %s", server, tool, strings.Join(names, ", "))
 	if meant := compose.Closest(tool, names); meant != "" {
-		return fault.WithHint(missing, "did you mean: dsh mcp call %s %s", fault.ShellWord(server), fault.ShellWord(meant))
+		return fault.WithHint(missing, "did you mean: %s", o.command("call", server, meant))
 	}
 	return missing
 }

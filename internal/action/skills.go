@@ -46,8 +46,8 @@ type SkillProvider struct {
 
 // ListSkills looks through the folders of all rows that provide skills. Of two
 // skills with one name the one in the folder of the lower rank counts, then the one
-// of the row that comes first.
-func ListSkills(ctx context.Context, env Env, layers Layers) (*SkillList, error) {
+// of the row that comes first. Without evaluate, rows with expressions find nothing.
+func ListSkills(ctx context.Context, env Env, layers Layers, evaluate Evaluate) (*SkillList, error) {
 	c, err := look(ctx, env, layers, true)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func ListSkills(ctx context.Context, env Env, layers Layers) (*SkillList, error)
 			p.From = &where
 		}
 		var config skills.Config
-		if err := rowConfig(ctx, row, nil, &config); err != nil {
+		if err := rowConfig(ctx, row, evaluate, &config); err != nil {
 			p.Problem = err.Error()
 		}
 		p.Name = config.Provider()
@@ -117,8 +117,8 @@ type SkillShown struct {
 }
 
 // ShowSkill is the skill of a name.
-func ShowSkill(ctx context.Context, env Env, layers Layers, name string) (*SkillShown, error) {
-	list, err := ListSkills(ctx, env, layers)
+func ShowSkill(ctx context.Context, env Env, layers Layers, name string, evaluate Evaluate) (*SkillShown, error) {
+	list, err := ListSkills(ctx, env, layers, evaluate)
 	if err != nil {
 		return nil, err
 	}

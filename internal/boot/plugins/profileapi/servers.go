@@ -17,7 +17,7 @@ import (
 
 // skills lists what agents find, and what is wrong with what they do not find.
 func (a *api) skills(r *http.Request) (any, error) {
-	list, err := action.ListSkills(r.Context(), a.env(), a.profile.Layers)
+	list, err := action.ListSkills(r.Context(), a.env(), a.profile.Layers, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -26,14 +26,14 @@ func (a *api) skills(r *http.Request) (any, error) {
 
 func (a *api) skill(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	list, err := action.ListSkills(r.Context(), a.env(), a.profile.Layers)
+	list, err := action.ListSkills(r.Context(), a.env(), a.profile.Layers, nil)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.ContainsFunc(list.Skills, func(s action.SkillFound) bool { return s.Name == name }) {
 		return nil, notFound("the profile has no skill %q", name)
 	}
-	shown, err := action.ShowSkill(r.Context(), a.env(), a.profile.Layers, name)
+	shown, err := action.ShowSkill(r.Context(), a.env(), a.profile.Layers, name, nil)
 	if err != nil {
 		return nil, err
 	}
