@@ -77,16 +77,13 @@ func (e *ending) early(ctx context.Context, kill func(code int)) (early context.
 			case <-released:
 				return
 			case s := <-e.signals:
-				class, word := fault.Terminated, "terminated"
-				if s == os.Interrupt {
-					class, word = fault.Interrupted, "interrupted"
-				}
+				by := endedBy(s)
 				if cause == nil {
 					first = time.Now()
-					cause = fault.Errorf(class, "%s; nothing was changed", word)
+					cause = by
 					cancel(cause)
 				} else if time.Since(first) >= repeated {
-					kill(class.ExitCode())
+					kill(codeOf(by))
 				}
 			}
 		}
@@ -97,6 +94,15 @@ func (e *ending) early(ctx context.Context, kill func(code int)) (early context.
 		cancel(nil)
 		return cause
 	}
+}
+
+// endedBy is the error of what a signal ended before any row.
+func endedBy(s os.Signal) error {
+	class, word := fault.Terminated, "terminated"
+	if s == os.Interrupt {
+		class, word = fault.Interrupted, "interrupted"
+	}
+	return fault.Errorf(class, "%s; nothing was changed", word)
 }
 
 // wait returns the first reason to end, or false when done is closed before.
