@@ -126,12 +126,6 @@ func Findings(env Env, composed *Composed) []check.Finding {
 	return sortByStack(composed.Stack, layerFindings(composed, checkOptions(env, composed, false)))
 }
 
-// Blocked says whether something stops a composed profile from mounting, in
-// whatever launcher.
-func Blocked(env Env, composed *Composed) bool {
-	return slices.ContainsFunc(Findings(env, composed), func(f check.Finding) bool { return f.Blocks })
-}
-
 // layerFindings is what the layers show, and why there are not more of them.
 func layerFindings(c *Composed, opts check.Options) []check.Finding {
 	findings := append(append([]check.Finding{}, entryFindings(c)...), check.Tree(c.Tree, opts)...)
