@@ -66,7 +66,7 @@ func BenchmarkEdit(b *testing.B) {
 		}
 	})
 	file := composed.Profile.Dir + "/cordis.patch.yml"
-	stop, err := live.Watch([]live.File{{Path: file}}, 50*time.Millisecond, layers.Changed)
+	stop, err := live.Watch([]live.File{{Path: file}}, 50*time.Millisecond, layers.Changed, func(err error) { b.Error(err) })
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,13 +2,18 @@ package live
 
 import (
 	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"dsh/internal/fault"
 	"dsh/internal/profile"
 )
 
@@ -24,15 +29,30 @@ type File struct {
 // directory with the profile. changes that follow each other are told once,
 // when nothing has happened for a while. changed is not called at the same time
 // twice, and not any more once stop has returned.
-func Watch(files []File, quiet time.Duration, changed func()) (stop func(), err error) {
+//
+// The error is that the system cannot tell of a file. Directories that it cannot
+// watch later on, and those above the ones of the files, are told to unwatched,
+// each once; what can be followed is.
+func Watch(files []File, quiet time.Duration, changed func(), unwatched func(error)) (stop func(), err error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{files: files, quiet: quiet, changed: changed, notify: notify, watched: map[string]bool{}}
+	w := &watcher{
+		files: files, quiet: quiet, changed: changed, unwatched: unwatched,
+		notify: notify, add: notify.Add, watched: map[string]bool{},
+	}
+	return w.start()
+}
+
+// start begins to follow the files.
+func (w *watcher) start() (stop func(), err error) {
 	// The state comes after the watches, so that no change is between them; a
 	// caller that composes after Watch sees what is in it.
-	w.follow()
+	if err := w.follow(); err != nil {
+		w.notify.Close()
+		return nil, err
+	}
 	w.state = w.read()
 	done := make(chan struct{})
 	go func() {
@@ -40,18 +60,20 @@ func Watch(files []File, quiet time.Duration, changed func()) (stop func(), err 
 		w.run()
 	}()
 	return func() {
-		notify.Close()
+		w.notify.Close()
 		<-done
 	}, nil
 }
 
 type watcher struct {
-	files   []File
-	quiet   time.Duration
-	changed func()
-	notify  *fsnotify.Watcher
+	files     []File
+	quiet     time.Duration
+	changed   func()
+	unwatched func(error)
+	notify    *fsnotify.Watcher
+	add       func(dir string) error // to notify
 
-	watched map[string]bool // the directories
+	watched map[string]bool // the directories; false is of one that the system refused
 	at      map[string]bool // the paths at which something matters
 	state   []digest        // of files
 }
@@ -80,17 +102,17 @@ func (w *watcher) run() {
 			// Now and not only when all is quiet: what happens in a directory
 			// that is new is seen from here on.
 			if event.Op&^(fsnotify.Write|fsnotify.Chmod) != 0 {
-				w.follow()
+				w.followOn()
 			}
 		case _, ok := <-w.notify.Errors:
 			if !ok {
 				return
 			}
 			// Events were lost; the files themselves tell.
-			w.follow()
+			w.followOn()
 		case <-due:
 			due = nil
-			w.follow()
+			w.followOn()
 			if state := w.read(); !slices.Equal(state, w.state) {
 				w.state = state
 				w.changed()
@@ -109,8 +131,8 @@ func (w *watcher) run() {
 // follow watches the directories of the files as they are now: those that hold
 // them, as far as they are there, and those in which these could come to be or
 // be exchanged. Links are followed, so that a change of what a link leads to is
-// seen.
-func (w *watcher) follow() {
+// seen. The error is that of a directory which holds a file.
+func (w *watcher) follow() (refused error) {
 	dirs := map[string]bool{}
 	w.at = map[string]bool{}
 	for _, f := range w.files {
@@ -122,27 +144,58 @@ func (w *watcher) follow() {
 		}
 	}
 	for dir := range w.watched {
-		if !dirs[dir] {
+		if _, wanted := dirs[dir]; !wanted {
 			w.notify.Remove(dir)
 			delete(w.watched, dir)
 		}
 	}
-	for dir := range dirs {
+	for dir, holds := range dirs {
 		// A directory that has come to the path of another one is not watched
 		// yet, and adding one that is does nothing.
-		if w.notify.Add(dir) == nil {
+		err := w.add(dir)
+		switch watched, known := w.watched[dir]; {
+		case err == nil:
 			w.watched[dir] = true
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fsnotify.ErrClosed):
+			delete(w.watched, dir) // it has gone, or nobody watches any more
+		case known && !watched: // it was told
+		default:
+			w.watched[dir] = false
+			if err := watchError(dir, err); holds && refused == nil {
+				refused = err
+			} else {
+				w.unwatched(err)
+			}
 		}
 	}
+	return refused
+}
+
+// followOn is follow while it runs: a refusal ends nothing.
+func (w *watcher) followOn() {
+	if err := w.follow(); err != nil {
+		w.unwatched(err)
+	}
+}
+
+// watchError is why the system does not watch a directory.
+func watchError(dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		// What inotify_add_watch says where a user has as many as allowed.
+		return fault.WithHint(fault.Errorf(fault.Environment, "watch %s: the system watches no more directories, see fs.inotify.max_user_watches", dir),
+			"sudo sysctl fs.inotify.max_user_watches=524288")
+	}
+	return fmt.Errorf("watch %s: %w", dir, err)
 }
 
 // above is how many directories above the one of a file are watched where they
 // are there: that of a profile and that of all profiles.
 const above = 2
 
-// chain adds the directories to watch for a path, and the paths at which an
-// event is about it.
+// chain adds the directories to watch for a path, with true the nearest that is
+// there, and the paths at which an event is about it.
 func (w *watcher) chain(path string, dirs map[string]bool) {
+	nearest := true
 	for n, at := 0, path; ; n++ {
 		w.at[at] = true
 		dir := filepath.Dir(at)
@@ -150,7 +203,8 @@ func (w *watcher) chain(path string, dirs map[string]bool) {
 			return
 		}
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			dirs[dir] = true
+			dirs[dir] = dirs[dir] || nearest
+			nearest = false
 			if n >= above {
 				return
 			}

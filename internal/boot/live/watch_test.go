@@ -4,8 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"dsh/internal/fault"
 )
 
 // follows watches the patch file of a profile in a home, and returns what tells
@@ -17,7 +23,7 @@ func follows(t *testing.T, part func([]byte) []byte, paths ...string) <-chan str
 		files = append(files, File{Path: p, Part: part})
 	}
 	told := make(chan struct{}, 100)
-	stop, err := Watch(files, 5*time.Millisecond, func() { told <- struct{}{} })
+	stop, err := Watch(files, 5*time.Millisecond, func() { told <- struct{}{} }, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +141,7 @@ func TestWatchLooksAtWhatCounts(t *testing.T) {
 	}}}, time.Millisecond, func() {
 		text, _ := os.ReadFile(file)
 		calls <- string(text)
-	})
+	}, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,5 +160,91 @@ func TestWatchLooksAtWhatCounts(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the change was not told")
+	}
+}
+
+// refusing follows a file where the system refuses to watch some directories.
+func refusing(t *testing.T, file string, refused func(dir string) error) (changes <-chan struct{}, unwatched <-chan error, err error) {
+	t.Helper()
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, errs := make(chan struct{}, 100), make(chan error, 100)
+	w := &watcher{
+		files: []File{{Path: file}}, quiet: 5 * time.Millisecond,
+		changed: func() { told <- struct{}{} }, unwatched: func(err error) { errs <- err },
+		notify: notify, watched: map[string]bool{},
+		add: func(dir string) error {
+			if err := refused(dir); err != nil {
+				return err
+			}
+			return notify.Add(dir)
+		},
+	}
+	stop, err := w.start()
+	if err == nil {
+		t.Cleanup(stop)
+	}
+	return told, errs, err
+}
+
+func TestWatchFailsWhereNothingCanBeWatched(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "profiles", "web", "patch.yml")
+	write(t, file, "one")
+	_, _, err := refusing(t, file, func(string) error { return syscall.ENOSPC })
+	if fault.ClassOf(err) != fault.Environment || !strings.Contains(err.Error(), "max_user_watches") || fault.Hint(err) == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWatchTellsOnceOfADirectoryAboveThatItCannotWatch(t *testing.T) {
+	profiles := filepath.Join(t.TempDir(), "profiles")
+	file := filepath.Join(profiles, "web", "patch.yml")
+	write(t, file, "one")
+	changes, unwatched, err := refusing(t, file, func(dir string) error {
+		if dir == profiles {
+			return syscall.EACCES
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"two", "three"} {
+		write(t, file, text)
+		told(t, changes)
+	}
+	if len(unwatched) != 1 {
+		t.Fatalf("told %d times", len(unwatched))
+	}
+	if err := <-unwatched; !strings.Contains(err.Error(), profiles) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWatchTellsOfADirectoryThatItCannotWatchLater(t *testing.T) {
+	profiles := filepath.Join(t.TempDir(), "profiles")
+	file := filepath.Join(profiles, "web", "patch.yml")
+	if err := os.MkdirAll(profiles, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, unwatched, err := refusing(t, file, func(dir string) error {
+		if dir == filepath.Dir(file) {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, "one")
+	select {
+	case err := <-unwatched:
+		if !strings.Contains(err.Error(), filepath.Dir(file)) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it was not told")
 	}
 }

@@ -72,7 +72,7 @@ func start(ctx context.Context, r *host.Row) error {
 		{Path: manifest, Part: bundles},
 		{Path: p.PatchPath},
 		{Path: filepath.Join(p.HomeDir, "cordis.patch.yml")},
-	}, time.Duration(quiet)*time.Millisecond, layers.Changed)
+	}, time.Duration(quiet)*time.Millisecond, layers.Changed, func(err error) { r.Logf("not all changes of the profile are seen: %v", err) })
 	if err != nil {
 		return fmt.Errorf("follow the files of the profile: %w", err)
 	}

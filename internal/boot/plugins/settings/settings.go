@@ -62,9 +62,10 @@ func (c Config) Follow(r *host.Row, path string, changed func()) {
 	if c.DebounceMs != nil {
 		settle = time.Duration(*c.DebounceMs) * time.Millisecond
 	}
-	stop, err := live.Watch([]live.File{{Path: path}}, settle, changed)
+	unfollowed := func(err error) { r.Logf("changes of %s are not followed: %v", path, err) }
+	stop, err := live.Watch([]live.File{{Path: path}}, settle, changed, unfollowed)
 	if err != nil {
-		r.Logf("changes of %s are not followed: %v", path, err)
+		unfollowed(err)
 		return
 	}
 	r.OnStop(func(context.Context) error { stop(); return nil })
