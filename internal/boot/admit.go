@@ -16,6 +16,7 @@ import (
 	"dsh/internal/compose"
 	"dsh/internal/fault"
 	"dsh/internal/installation"
+	"dsh/internal/program"
 )
 
 // NodeRow is a row that this host cannot run.
@@ -222,13 +223,13 @@ type programs struct {
 }
 
 type foundProgram struct {
-	program executable.Program
+	program program.Program
 	ok      bool
 	err     error
 }
 
 // find is the program of the package of that name, as the profile has it.
-func (p *programs) find(name string) (executable.Program, bool, error) {
+func (p *programs) find(name string) (program.Program, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if f, ok := p.found[name]; ok {
@@ -236,7 +237,7 @@ func (p *programs) find(name string) (executable.Program, bool, error) {
 	}
 	var f foundProgram
 	if pkg, ok, err := installation.Find(p.dir, name); err == nil && ok {
-		f.program, f.ok, f.err = executable.Of(pkg)
+		f.program, f.ok, f.err = program.Of(pkg)
 	}
 	if p.found == nil {
 		p.found = map[string]foundProgram{}

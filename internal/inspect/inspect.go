@@ -16,6 +16,8 @@ import (
 const (
 	RowUnresolved  check.Code = "row-unresolved"    // a row names a package or file that is not there
 	RowNoEntry     check.Code = "row-without-entry" // the package is there, and what the row means in it is not
+	ProgramRefused check.Code = "program-refused"   // what dsh.plugin.exec of a row's package names cannot be run
+	ProgramTwice   check.Code = "program-twice"     // a second row is a program
 	HostCopy       check.Code = "host-copy"         // a package of the harness stands in the profile
 	HostDependency check.Code = "host-dependency"   // the profile itself depends on one
 	PeerUnmet      check.Code = "peer-unmet"        // the installation is not what a package wants beside it
@@ -53,6 +55,7 @@ func Profile(ctx context.Context, opts Options) []check.Finding {
 		i.name(row)
 		i.paths(row)
 	}
+	i.programs()
 	if !i.RowsOnly {
 		i.hosts()
 	}

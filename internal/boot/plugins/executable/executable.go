@@ -22,6 +22,7 @@ import (
 	"dsh/internal/boot/host"
 	"dsh/internal/boot/slot"
 	"dsh/internal/fault"
+	"dsh/internal/program"
 	"dsh/internal/staging"
 )
 
@@ -79,7 +80,7 @@ func (l *Launch) runs(c *child, does bool) {
 }
 
 // Plugin is the plugin of the rows that run p.
-func (l *Launch) Plugin(p Program) host.Plugin {
+func (l *Launch) Plugin(p program.Program) host.Plugin {
 	return host.Plugin{Start: func(_ context.Context, r *host.Row) error {
 		config := r.Config()
 		if config == nil {
@@ -110,7 +111,7 @@ func (l *Launch) Plugin(p Program) host.Plugin {
 
 // run runs the program until it ends, and asks for the end of the profile,
 // unless the program ends because the row does.
-func (l *Launch) run(ctx context.Context, r *host.Row, p Program, config []byte, child *child) error {
+func (l *Launch) run(ctx context.Context, r *host.Row, p program.Program, config []byte, child *child) error {
 	dir, remove, err := staging.TempDir(l.Temp)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (l *Launch) run(ctx context.Context, r *host.Row, p Program, config []byte,
 	cmd.WaitDelay = time.Second
 	started, err := child.start(cmd)
 	if err != nil {
-		return p.startError(err)
+		return startError(p, err)
 	}
 	if !started {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"dsh/internal/boot/slot"
 	"dsh/internal/compose"
 	"dsh/internal/fault"
+	"dsh/internal/program"
 )
 
 // launched is a host with rows that run scripts.
@@ -47,11 +48,11 @@ func launch(t *testing.T, scripts ...string) *launched {
 	patch := "- insert:\n"
 	for i, script := range scripts {
 		name := string(rune('a' + i))
-		p, _, err := Of(pack(t, `{"name": "`+name+`", "dsh": {"plugin": {"exec": "./bin/run"}}}`, script))
-		if err != nil {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		plugins[name] = start.Plugin(p)
+		plugins[name] = start.Plugin(program.Program{Package: name, Root: dir, Path: file})
 		patch += "  - {id: " + name + ", name: " + name + "}\n"
 	}
 	patches, err := compose.ParsePatches(compose.Source{File: "test"}, []byte(patch))

@@ -1,6 +1,6 @@
 //go:build unix
 
-package executable
+package program
 
 import (
 	"errors"
