@@ -171,16 +171,28 @@ func TestOnlyOneHasTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAScriptWithoutItsInterpreter(t *testing.T) {
-	l := launch(t, "#!/no/such/program -x\n")
-	close(l.ready)
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if err := l.Rows()[0].Err; err != nil {
-			if fault.ClassOf(err) != fault.MissingProgram || !strings.Contains(err.Error(), "/no/such/program") {
-				t.Errorf("got %v", err)
+func TestAProgramThatCannotStart(t *testing.T) {
+	for _, test := range []struct {
+		name, script string
+		class        fault.Class
+		err, hint    string
+	}{
+		{"no interpreter", "#!/no/such/program -x\n", fault.MissingProgram, "a script for /no/such/program, which is not there", "install /no/such/program"},
+		{"no first line", "echo hello\n", fault.Package, "exec format error", "#!/bin/sh"},
+		{"nothing", "", fault.Package, "exec format error", "#!/bin/sh"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := launch(t, test.script)
+			close(l.ready)
+			for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+				if err := l.Rows()[0].Err; err != nil {
+					if fault.ClassOf(err) != test.class || !strings.Contains(err.Error(), test.err) || !strings.Contains(fault.Hint(err), test.hint) {
+						t.Errorf("got %v of %v (%s)", err, fault.ClassOf(err), fault.Hint(err))
+					}
+					return
+				}
 			}
-			return
-		}
+			t.Fatal("the row did not fail")
+		})
 	}
-	t.Fatal("the row did not fail")
 }

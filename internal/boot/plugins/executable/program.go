@@ -1,10 +1,12 @@
 package executable
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"dsh/internal/fault"
 	"dsh/internal/program"
@@ -32,8 +34,13 @@ func interpreter(path string) string {
 func startError(p program.Program, err error) error {
 	if by := interpreter(p.Path); by != "" {
 		if _, missing := os.Stat(by); missing != nil {
-			return fault.Errorf(fault.MissingProgram, "start %s: it is a script for %s, which is not there", p.Path, by)
+			return fault.WithHint(fault.Errorf(fault.MissingProgram, "start %s: it is a script for %s, which is not there", p.Path, by),
+				"install %s, or name another program in the first line of the script", by)
 		}
+	}
+	if errors.Is(err, syscall.ENOEXEC) {
+		return fault.WithHint(fault.Errorf(fault.Package, "start %s: the system cannot run this kind of file: %w", p.Path, syscall.ENOEXEC),
+			"a script needs a first line that names what runs it, such as #!/bin/sh; a binary has to be built for this system")
 	}
 	if pathError, ok := err.(*fs.PathError); ok {
 		err = pathError.Err
