@@ -258,6 +258,9 @@ func sample(rnd *rand.Rand, schema any) compose.Value {
 	if want, ok := m["const"]; ok {
 		return want
 	}
+	if examples, ok := m["examples"].([]any); ok && m["pattern"] != nil {
+		return examples[rnd.IntN(len(examples))]
+	}
 	typ := m["type"]
 	if types, ok := typ.([]any); ok {
 		typ = types[rnd.IntN(len(types))]
