@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 	"internal/boot/plugins/settings":   {"internal/boot/host", "internal/boot/slot", "internal/compose", "internal/fault", "internal/boot/live"},
 	"internal/boot/plugins/startup":    {"internal/boot/host", "internal/boot/slot", "internal/compose", "internal/fault", "internal/boot/plugins/webserver"},
 	"internal/boot/plugins/webruntime": {"internal/boot/host", "internal/boot/slot", "internal/fault", "internal/boot/plugins/webserver"},
-	"internal/boot/plugins/webserver":  {"internal/boot/host", "internal/boot/slot", "internal/fault"},
+	"internal/boot/plugins/webserver":  {"internal/boot/host", "internal/boot/slot", "internal/compose", "internal/fault"},
 	"internal/boot/plugins/hmr":        {"internal/boot/host", "internal/boot/live", "internal/boot/slot", "internal/profile"},
 	"internal/boot/live":               {"internal/boot/slot", "internal/compose", "internal/fault", "internal/profile"},
 	"internal/boot/slot":               {"internal/action", "internal/boot/environ", "internal/boot/host"},

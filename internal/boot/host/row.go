@@ -66,6 +66,13 @@ func (r *Row) Dir() string { return r.spec.Dir }
 // none.
 func (r *Row) Config() compose.Value { return r.config }
 
+// Written is the config of the row as the layers have it, with its expressions
+// as they are written, nil if it has none.
+func (r *Row) Written() compose.Value {
+	config, _ := r.spec.Entry.Get("config")
+	return config
+}
+
 // Decode reads the config into v as JSON. A key that v does not have is an
 // error, which names it. A row without a config has an empty one.
 func (r *Row) Decode(v any) error {

@@ -18,6 +18,7 @@ import (
 
 	"dsh/internal/boot/host"
 	"dsh/internal/boot/slot"
+	"dsh/internal/compose"
 	"dsh/internal/fault"
 )
 
@@ -71,8 +72,7 @@ func start(ctx context.Context, r *host.Row) error {
 	listener, err := listenAgain(ctx, config, slot.Keep(r, "port", func() *chosen { return new(chosen) }))
 	if err != nil {
 		if p, ok := host.Service[*slot.ProfileContext](r, slot.Profile); ok && p != nil && taken(err) && r.ID() != "" {
-			// A flag would do nothing where a patch has put a number in its place.
-			err = fault.WithHint(err, "%s lets the system choose a free port", fault.ShellWords("dsh", "--set", r.ID()+".port=0", "--profile", p.Name))
+			err = fault.WithHint(err, "%s lets the system choose a free port", fault.ShellWords(anyPort(r, p.Name)...))
 		}
 		return err
 	}
@@ -86,6 +86,25 @@ func start(ctx context.Context, r *host.Row) error {
 	})
 	r.Provide(Service, s)
 	return nil
+}
+
+// anyPort is the command that starts a profile with a port that is free. The flag
+// would do nothing where a patch has put a number in its place.
+func anyPort(r *host.Row, profile string) []string {
+	config, _ := r.Written().(*compose.Map)
+	var port compose.Value
+	if config != nil {
+		port, _ = config.Get("port")
+	}
+	expr, ok := port.(compose.Expr)
+	switch {
+	case !ok || !strings.Contains(expr.Text, "webStartup.port"):
+		return []string{"dsh", "--set", r.ID() + ".port=0", "--profile", profile}
+	case profile == "web":
+		return []string{"dsh", "web", "--port", "0"}
+	default: // its name may be that of a command
+		return []string{"dsh", "--profile", profile, "--port", "0"}
+	}
 }
 
 // chosen is the port that the system chose, 0 before. A row that restarts gets
